@@ -33,7 +33,7 @@ PolicyErrorKind = Literal["engine", "timeout", "rate", "server", "connection", "
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How one back end failed on the way to an answer, or to none."""
+    """How one backend failed on the way to an answer, or to none."""
 
     backend: str
     kind: SourceErrorKind
@@ -62,7 +62,7 @@ class SourceError(AgentError):
     """One source could not answer one query.
 
     `kind` is one of auth, quota, rate, bad_query, upstream, timeout, parse. `retry_after` is how many seconds the
-    other side wants to be left alone; `failures` are those of the back ends that were tried, in their order.
+    other side wants to be left alone; `failures` are those of the backends that were tried, in their order.
     """
 
     def __init__(

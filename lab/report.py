@@ -62,7 +62,7 @@ def write_report(path: Path, text: str, *, code: Sequence[str] = ()) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        complain(f"{path} cannot be written: {error.strerror or error}; the figures stand below")
+        complain(f"{path} cannot be written: {error.strerror or error}; the figures are below")
     else:
         note(f"written: {path}")
 

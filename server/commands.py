@@ -36,20 +36,20 @@ def register(app: typer.Typer) -> None:
 def serve(
     *,
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 picks a free one.  [default: 8000]")] = None,
     insecure: Annotated[
-        bool | None, typer.Option("--insecure", help="Serve other machines although no key is set.")
+        bool | None, typer.Option("--insecure", help="Serve other machines even if no key is set.")
     ] = None,
     retrieval_only: Annotated[
-        bool, typer.Option("--retrieval-only", help="Serve POST /retrieve alone; no policy is loaded.")
+        bool, typer.Option("--retrieval-only", help="Serve only POST /retrieve, without loading a policy.")
     ] = False,
     load: Load,
 ) -> None:
     """Serve the agent in OpenAI's format, and a page to ask it on.
 
     POST /v1/chat/completions answers with reasoning, searches, citations and
-    usage, streamed or not; any OpenAI client can ask. POST /retrieve gives
-    documents for many queries at once, as Search-R1's trainers ask for them.
+    usage, streamed or not; any OpenAI client works. POST /retrieve returns
+    documents for many queries at once, as Search-R1's trainers request them.
     Only this machine is served, unless --host says otherwise; then a key is
     needed.
     """
@@ -99,7 +99,7 @@ def _greet_retrieval(settings: "CairnSettings", address: str) -> None:
     body = shlex.quote('{"queries": ["your query"], "topk": 3, "return_scores": true}')
     say = messages().print
     say(f"[bold]Cairn[/] retrieves at [bold]{escape(address)}/retrieve[/]  (Ctrl-C stops it)")
-    say(f"  searches: {escape(_what_searches(settings))}; there is no policy")
+    say(f"  searches: {escape(_what_searches(settings))}; no policy is loaded")
     _say_curl(settings, f"{address}/retrieve", body)
 
 

@@ -110,8 +110,8 @@ def rules_of(settings: CairnSettings) -> Rules:
     keyed = local or settings.insecure or bool(settings.server_key.get_secret_value())
     if not keyed and not keys_exist(settings):
         raise SetupError(
-            f"on {settings.host} other machines can ask; make keys for them (cairn key add NAME), set one "
-            "(CAIRN_SERVER_KEY=…), or allow everybody with --insecure"
+            f"other machines can reach {settings.host}; create keys for them (cairn key add NAME), set one "
+            "(CAIRN_SERVER_KEY=…), or allow everyone with --insecure"
         )
     hosts = LOOPBACK | {settings.host.lower()} if local else None
     return Rules(
@@ -149,12 +149,12 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(2048)
     except PermissionError as error:
         listener.close()
-        raise SetupError(f"port {port} needs more rights; choose one above 1023 with --port") from error
+        raise SetupError(f"port {port} needs more privileges; choose one above 1023 with --port") from error
     except OSError as error:
         listener.close()
         raise SetupError(
-            f"port {port} on {host} cannot be taken ({error.strerror}); stop the program that holds it, "
-            "or choose another with --port (0 takes a free one)"
+            f"port {port} on {host} cannot be used ({error.strerror}); stop the program that uses it, "
+            "or choose another with --port (0 picks a free one)"
         ) from error
     return listener
 

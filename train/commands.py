@@ -34,8 +34,8 @@ def sft(
         str | None,
         typer.Option(
             metavar="DIR|NAME",
-            help="Begin from this, not from the recipe's: a folder in the hub's form or of an adapter, a name on the "
-            "hub or of `cairn model list`.",
+            help="Start from this instead of the recipe's start: a folder in the hub's form or of an adapter, a name "
+            "on the hub or of `cairn model list`.",
         ),
     ] = None,
     rows: Annotated[
@@ -51,7 +51,8 @@ def sft(
     resume: ResumeOption = False,
     threads: ThreadsOption = 0,
     processes: Annotated[
-        int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
+        int,
+        typer.Option(min=1, help="Processes that share the batches of a step; at most the recipe's batches_per_step."),
     ] = 1,
     shard: Annotated[
         bool, typer.Option("--shard", help="Each of the processes holds a share of the weights (FSDP2), not a copy.")
@@ -60,7 +61,7 @@ def sft(
     """Train a policy on trajectories, from nothing or from a checkpoint, on CPUs or any GPU that torch sees.
 
     Before the first step it prints how much memory and time the run will need. Ctrl-C stops after the current step and
-    saves; --resume goes on and ends in the same weights.
+    saves; --resume continues and ends in the same weights.
 
     Example: cairn train sft --recipe train/recipes/tiny_sft.toml --out runs/tiny
 
@@ -79,7 +80,7 @@ def sft(
     settings = read_recipe(recipe, start=start, rows=rows, adapter=adapter)
     if processes > settings.optimizer.batches_per_step:
         most = settings.optimizer.batches_per_step
-        raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
+        raise SetupError(f"--processes {processes} is too many: batches_per_step of {recipe} is {most}")
     if shard:
         check_sharded(settings, processes)
     check_folder(out, begun=is_begun(out), resume=resume)

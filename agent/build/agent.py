@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from agent.build.shipped import is_small, needs_small, newest_checkpoint, with_policy
 from agent.build.sources import build_sources, chosen, distinct, uses_manual, uses_world
@@ -105,17 +105,26 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
     Raises:
         SetupError: the model or its endpoint is not named, or CheckpointError where it cannot be used.
     """
-    if settings.policy == "embedded":
-        from agent.policies.embedded import EmbeddedPolicy
+    match settings.policy:
+        case "embedded":
+            from agent.policies.embedded import EmbeddedPolicy
 
-        _refuse_nameless(settings)
-        return EmbeddedPolicy.load(settings.checkpoint or newest_checkpoint())
-    if settings.policy == "transformers":
-        from agent.policies.transformers import TransformersPolicy
+            _refuse_nameless(settings)
+            return EmbeddedPolicy.load(settings.checkpoint or newest_checkpoint())
+        case "transformers":
+            from agent.policies.transformers import TransformersPolicy
 
-        return TransformersPolicy.load(named_model(settings), device=settings.device, dtype=settings.dtype)
-    if settings.policy == "vllm":
-        return _vllm(settings)
+            return TransformersPolicy.load(named_model(settings), device=settings.device, dtype=settings.dtype)
+        case "vllm":
+            return _vllm(settings)
+        case "openai":
+            return _openai(settings, sources)
+        case _:
+            assert_never(settings.policy)
+
+
+def _openai(settings: CairnSettings, sources: Sequence[str]) -> "Policy":
+    """A model at an endpoint."""
     if not settings.base_url or not settings.model:
         raise SetupError(
             "the policy 'openai' needs an endpoint and a model, "
@@ -179,9 +188,11 @@ def _about_policy(settings: CairnSettings) -> list[str]:
     if settings.policy != "embedded":
         return []
     if is_small(settings):
-        return [f"small-v1 writes, a model of 135 million parameters: look at what it cites. For more, {connect}."]
+        return [
+            f"Answers come from small-v1, a model of 135 million parameters: check what it cites. For more, {connect}."
+        ]
     if uses_world(settings):
-        return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
+        return [f"The embedded policy was trained to search the little world, and nothing else; {connect}."]
     if settings.checkpoint and not needs_small(settings):
         return []
     return [
@@ -191,9 +202,9 @@ def _about_policy(settings: CairnSettings) -> list[str]:
 
 
 def _about_sources(settings: CairnSettings) -> list[str]:
-    own = "bring your documents with --corpus DIR, or search the live web with a key, for example CAIRN_TAVILY_KEY"
+    own = "add your documents with --corpus DIR, or search the live web with a key, for example CAIRN_TAVILY_KEY"
     if uses_manual(settings):
-        return [f"Cairn's own manual is searched; {own}."]
+        return [f"Cairn searches its own manual; {own}."]
     if uses_world(settings) and settings.policy != "embedded":
-        return [f"The little world answers the searches; {own}."]
+        return [f"Cairn searches the little world; {own}."]
     return []

@@ -1,12 +1,13 @@
-"""From settings to back ends and plug-ins, and from these to sources with retries, a cache and limits."""
+"""From settings to backends and plug-ins, and from these to sources with retries, a cache and limits."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.settings.live import NewsBackend, WebBackend
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,7 +24,7 @@ Topic = Literal["web", "news"]
 
 
 def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "dict[str, Source]":
-    """Every live source that has a back end, by its name; those in `besides` are there already.
+    """Every live source that has a backend, by its name; those in `besides` are there already.
 
     Raises:
         SetupError: the cache is at no place that can be.
@@ -53,7 +54,7 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
 
 
 def plugin_source(settings: CairnSettings, name: str) -> "Source":
-    """A plug-in with the same resilience as a back end.
+    """A plug-in with the same resilience as a backend.
 
     Raises:
         SetupError: it cannot be loaded, or the cache is at no place that can be.
@@ -69,18 +70,20 @@ def plugin_source(settings: CairnSettings, name: str) -> "Source":
 
 
 def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
-    """The back ends of each live source, in the order in which they are queried; a source without any is left out."""
+    """The backends of each live source, in the order in which they are queried; a source without any is left out."""
     usable = settings.usable
     found: dict[str, list[Backend]] = {
-        "web": [_back_end(settings, client, name, "web") for name in settings.web if name in usable],
-        "news": [_back_end(settings, client, name, "news") for name in settings.news if name in usable],
+        "web": [_backend(settings, client, name, "web") for name in settings.web if name in usable],
+        "news": [_backend(settings, client, name, "news") for name in settings.news if name in usable],
         **_open(settings, client),
     }
     return {name: backends for name, backends in found.items() if backends}
 
 
-def _back_end(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, topic: Topic) -> "Backend":
-    """One back end of web or news."""
+def _backend(
+    settings: CairnSettings, client: "httpx2.AsyncClient", name: WebBackend | NewsBackend, topic: Topic
+) -> "Backend":
+    """One backend of web or news."""
     from agent.sources.live import brave, gnews, searxng, serper, tavily
 
     match name:
@@ -103,7 +106,7 @@ def _back_end(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, 
         case "searxng":
             return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
         case _:
-            raise SetupError(f"there is no back end {name!r} of {topic}")
+            assert_never(name)
 
 
 def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
@@ -119,7 +122,7 @@ def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, l
 
 
 def _limits(settings: CairnSettings, name: str, own: "Limits") -> "Limits":
-    """What a back end or plug-in says of itself, but for what the settings say."""
+    """What a backend or plug-in says of itself, but for what the settings say."""
     given = settings.limits.get(name)
     return replace(own, **given.model_dump(exclude_none=True)) if given else own
 

@@ -46,7 +46,7 @@ def build_sources(settings: CairnSettings) -> "dict[str, Source]":
     Without live sources, a corpus answers under each name that has no source of its own.
 
     Raises:
-        SetupError: a name that no source has, a source without a back end, something that cannot be read.
+        SetupError: a name that no source has, a source without a backend, something that cannot be read.
     """
     if uses_world(settings):
         from agent.world import load_world
@@ -72,9 +72,11 @@ def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str,
     if unknown := [name for name in names if name not in named]:
         lacks = f"it needs {_NEEDS[unknown[0]]}" if unknown[0] in _NEEDS and settings.is_live else ""
         near = "" if lacks else nearest(unknown[0], named)
-        raise SetupError(f"there is no source {unknown[0]!r}{near}; {lacks or 'there are: ' + ', '.join(named)}")
+        raise SetupError(f"there is no source {unknown[0]!r}{near}; {lacks or 'choose from: ' + ', '.join(named)}")
     if strange := [name for name in settings.filtered if name not in (*names, "all")]:
-        raise SetupError(f"'filtered' names {strange[0]!r}, which is no source here; there are: {', '.join(names)}")
+        raise SetupError(
+            f"'filtered' names {strange[0]!r}, which is not a source here; choose from: {', '.join(names)}"
+        )
     picked = _filtered(settings, {name: there[name] for name in names})
     if "all" not in picked:
         picked |= _filtered(settings, {"all": fused(picked, distinct(picked))})
@@ -93,8 +95,8 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
     url, model = settings.filter_url or settings.base_url, settings.filter_model or settings.model
     if not url or not model:
         raise SetupError(
-            "'filtered' needs a model that looks through passages: set filter_url and filter_model, "
-            "or connect one as policy with --base-url URL --model NAME"
+            "'filtered' needs a model to filter passages: set filter_url and filter_model, "
+            "or connect one as the policy with --base-url URL --model NAME"
         )
     from agent.outbound.llm import LlmClient
     from agent.outbound.llm_errors import OptionNames

@@ -53,7 +53,7 @@ def ask(
         note(notice)
     trace = asyncio.run(_answer(agent, text, as_json=as_json))
     if trace.answer is None:
-        complain(f"there is no answer: {trace.stopped.detail if trace.stopped else 'the rollout did not end'}")
+        complain(f"no answer: {trace.stopped.detail if trace.stopped else 'the rollout did not end'}")
         raise typer.Exit(1)
 
 
@@ -63,7 +63,7 @@ def _read(question: str, *, max_chars: int) -> str:
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
     if len(text) > max_chars:
         raise typer.BadParameter(
-            f"the question has {len(text):,} characters, and at most {max_chars:,} are read", param_hint="QUESTION"
+            f"the question has {len(text):,} characters; at most {max_chars:,} are allowed", param_hint="QUESTION"
         )
     return text
 

@@ -26,7 +26,7 @@ def doctor(
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where the server would listen.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Its port.")] = None,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Ask paid back ends one question each; it says before what that costs.")
+        bool, typer.Option("--probe", help="Send each paid backend one question; its cost is shown first.")
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -34,10 +34,10 @@ def doctor(
 ) -> None:
     """Check every source, index, engine and place that is configured.
 
-    Each one gets a mark, a sentence, and the fix where something is wrong:
-    keys and what is left of their quotas, addresses that are not reached,
-    damaged files, a port that is taken, a full disk. It costs nothing, unless
-    you say --probe. The exit status is 1 where something does not work.
+    Each one gets a mark, a sentence, and a fix if something is wrong: keys
+    and what is left of their quotas, unreachable addresses, damaged files, a
+    port in use, a full disk. It costs nothing, except with --probe. The exit
+    status is 1 if something does not work.
 
     Example: cairn doctor --corpus my-index --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
     """
@@ -51,7 +51,7 @@ def doctor(
         raise typer.Exit(1) from error
     if probe and (costs := paid_probes(settings)):
         each = ", ".join(f"{name} {credits:g}" for name, credits in costs.items())
-        note(f"--probe sends each paid back end one question; credits: {each}")
+        note(f"--probe sends each paid backend one question; credits: {each}")
     found = [_of_settings(config), *_watched(checks_of(settings, probe=probe))]
     _print(found, as_json=as_json)
     if any(finding.state == "bad" for finding in found):
@@ -63,9 +63,7 @@ def _of_settings(config: Path | None) -> "Diagnosis":
     from agent.settings import CONFIG_FILE
 
     file = config or (CONFIG_FILE if CONFIG_FILE.exists() else None)
-    return Diagnosis(
-        "settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here"
-    )
+    return Diagnosis("settings", "ok", f"{file} can be read" if file else f"the defaults; no {CONFIG_FILE} here")
 
 
 def _watched(checks: "list[DoctorCheck]") -> "list[Diagnosis]":

@@ -194,7 +194,7 @@ class _Running:
 
 
 def _found(step: Searched) -> Text:
-    """What came of a search, and how: which back end, from the cache, what failed before."""
+    """What came of a search, and how: which backend, from the cache, what failed before."""
     how = {"fresh": "cached", "stale": "cached, out of date"}.get(step.cached, "")
     cost = f"${step.usd:.3f}" if step.usd else ""
     some = f"{len(step.passages)} found" if step.passages else "nothing found"

@@ -34,9 +34,7 @@ def register(app: typer.Typer) -> None:
 def evidence(
     question: Annotated[str, typer.Argument(help="The question.")],
     *,
-    max_chars: Annotated[
-        int, typer.Option(min=600, help="What the evidence may weigh; whole claims are left out.")
-    ] = 8000,
+    max_chars: Annotated[int, typer.Option(min=600, help="Characters of evidence; whole claims are left out.")] = 8000,
     answer_with: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +47,7 @@ def evidence(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where that model is, if --base-url is the policy's.",
+            help="Endpoint of that model, if --base-url is the policy's.",
             rich_help_panel=_DOWNSTREAM,
         ),
     ] = None,
@@ -58,9 +56,9 @@ def evidence(
 ) -> None:
     """Search for a question and print the evidence, for a model or a person who wants to answer themselves.
 
-    Claims come with quotations from their sources and with what a check of
-    them said. It is printed as a prompt would hold it: labelled as untrusted,
-    between marks that no page can forge. --json prints the whole bundle.
+    Claims come with quotations from their sources and the result of their
+    check. They are printed ready for a prompt: labelled as untrusted, between
+    marks that no page can forge. --json prints the whole bundle.
     """
     from agent.build.agent import notices
     from agent.cli.model import ready
@@ -72,7 +70,7 @@ def evidence(
     settings = ready(settings)
     where = answer_url or settings.base_url
     if answer_with and not where:
-        raise typer.BadParameter("name the endpoint of that model, too, with --base-url", param_hint="--answer-with")
+        raise typer.BadParameter("this model needs an endpoint; add --base-url URL", param_hint="--answer-with")
     for notice in notices(settings):
         note(notice)
     bundle, said = asyncio.run(_run(question, settings, SizeBudget(chars=max_chars), answer_with, where))

@@ -29,7 +29,7 @@ _SKIPPED_SHOWN: Final = 20
 index_app = typer.Typer(no_args_is_help=True, help="Your documents: build an index, search it, measure it.")
 
 IndexArgument = Annotated[Path, typer.Argument(metavar="DIR", help="An index folder.")]
-ModeOption = Annotated[Mode, typer.Option(help="What is searched; auto: both words and meaning, where the index can.")]
+ModeOption = Annotated[Mode, typer.Option(help="How to search; auto: by words and meaning, if the index has both.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,14 +49,12 @@ def build(
         typer.Option(
             "--dense",
             metavar="MODEL",
-            help="Find by meaning, too: a sentence-transformers model, by name or folder; 'none' ends that.",
+            help="Also search by meaning, with this sentence-transformers model (name or folder); 'none' stops that.",
         ),
     ] = None,
-    ann: Annotated[
-        Ann | None, typer.Option("--ann", help="Kind of the dense index; without it, what fits the size.")
-    ] = None,
+    ann: Annotated[Ann | None, typer.Option("--ann", help="Kind of the dense index.  [default: by size]")] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a file that cannot be read, instead of going on without it.")
+        bool, typer.Option("--strict", help="Stop at a file that cannot be read, instead of skipping it.")
     ] = False,
     workers: WorkersOption = None,
     work: WorkOption = None,
@@ -68,8 +66,8 @@ def build(
     A line of a .jsonl file is {"id", "title", "text", "url"?, "date"?}. Other
     files are cut into passages; headings become titles.
 
-    Of an index that is there only what changed is read again, and it stays
-    dense if it was. A build that was killed leaves it as it was.
+    In an existing index only what changed is read again, and a dense index
+    stays dense. A build that is killed leaves the old index as it was.
 
     Example: cairn index build notes/ papers.jsonl --out my-index
 
@@ -114,7 +112,7 @@ def _dense(out: Path, model: str | None, ann: Ann | None) -> "Dense | None":
             return Dense(older.model, ann or older.index.kind)
     if model in (None, "none"):
         if ann:
-            raise typer.BadParameter("it is the kind of a dense index: name a model with --dense", param_hint="--ann")
+            raise typer.BadParameter("only a dense index has a kind; add --dense MODEL", param_hint="--ann")
         return None
     return Dense(model, ann)
 
@@ -153,7 +151,7 @@ def _report_skipped(skipped: "Sequence[SkippedFile]") -> None:
 def search(
     folder: IndexArgument,
     query: Annotated[str, typer.Argument(help="Words to look for.")],
-    topk: Annotated[int, typer.Option(min=1, help="How many passages.")] = 5,
+    topk: Annotated[int, typer.Option(min=1, help="Passages to show.")] = 5,
     mode: ModeOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
@@ -190,7 +188,7 @@ def _show(passage: "Passage") -> None:
 def batch(
     folder: IndexArgument,
     questions: Annotated[Path, typer.Option(metavar="FILE", help="Questions with gold passages, as JSON lines.")],
-    topk: Annotated[int, typer.Option(min=1, help="How many passages each query may find.")] = 10,
+    topk: Annotated[int, typer.Option(min=1, help="Passages to find for each query.")] = 10,
     mode: ModeOption = "auto",
     as_json: JsonOption = False,
 ) -> None:

@@ -25,9 +25,11 @@ def register(app: typer.Typer) -> None:
 @kg_app.command("build")
 def build(
     triples: Annotated[
-        list[Path], typer.Argument(metavar="TRIPLES...", help="Files of triples; .gz, .tar.gz and .tgz, too.")
+        list[Path], typer.Argument(metavar="TRIPLES...", help="Files of triples, also as .gz, .tar.gz or .tgz.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The graph file; an older one is replaced.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The graph file to write; an existing one is replaced.")
+    ],
     aliases: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Names of entities: key<TAB>name<TAB>name, the first is shown.")
     ] = None,
@@ -38,8 +40,8 @@ def build(
 ) -> None:
     """Build a graph file of triples: one on a line, as head<TAB>relation<TAB>tail.
 
-    head|relation|tail and JSON lines {"h", "r", "t"} are read, too. Wikidata5M
-    is read as it is downloaded; its tar of aliases names the relations, too.
+    head|relation|tail and JSON lines {"h", "r", "t"} work, too. Wikidata5M
+    is read as downloaded; its tar of aliases also names the relations.
 
     Example: cairn kg build triples.tsv --out my.kg
 
@@ -49,7 +51,7 @@ def build(
     card = _build(triples, out, aliases, relations)
     seconds = perf_counter() - started
     if card.bad_lines:
-        note(f"{card.bad_lines:,} lines were left out; the first is {card.first_bad}")
+        note(f"{card.bad_lines:,} lines were skipped; the first is {card.first_bad}")
     if as_json:
         print_json({"out": str(out), **card.model_dump(), "bytes": out.stat().st_size, "seconds": round(seconds, 3)})
         return
@@ -82,9 +84,9 @@ def _build(triples: list[Path], out: Path, aliases: Path | None, relations: Path
 @kg_app.command("lookup")
 def lookup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph file.")],
-    entity: Annotated[str, typer.Argument(help="A name, the start of one, words of one, or nearly one.")],
+    entity: Annotated[str, typer.Argument(help="A name, its start, words of it, or a misspelling.")],
     relation: Annotated[str | None, typer.Option(help="Show only triples whose relation has these words.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many triples each way.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Triples to show in each direction.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Find an entity and show its triples, out and in.
@@ -128,7 +130,7 @@ def _triples(graph: "Graph", match: "NameMatch", relation: str | None, limit: in
     if relation is not None:
         numbers = [r.id for r in graph.relations.values() if r.is_called(relation)]
         if not numbers:
-            note(f"no relation of this graph is called {relation!r}")
+            note(f"this graph has no relation {relation!r}")
     return triples_of(graph, match.entity, relations=numbers, limit=limit)
 
 
@@ -148,7 +150,7 @@ def _show(matches: "list[NameMatch]", triples: "list[GraphTriple]") -> None:
     from agent.sources.kg.triples import pack, render
 
     if not matches:
-        output().print("Nothing is called so, or nearly so.")
+        output().print("No entity has this name, or one like it.")
         return
     for at, match in enumerate(matches):
         key = () if match.entity.key == match.entity.label else (match.entity.key,)
@@ -160,4 +162,4 @@ def _show(matches: "list[NameMatch]", triples: "list[GraphTriple]") -> None:
             for group in pack(triples):
                 output().print(Text("  " + printable(render(group))))
     if len(matches) > 1:
-        output().print("The triples are those of the first one.")
+        output().print("Showing the triples of the first one.")

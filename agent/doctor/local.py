@@ -92,7 +92,7 @@ async def check_corpus(settings: CairnSettings) -> CheckResult:
     from agent.sources.corpus.hybrid import open_corpus
 
     path = settings.corpus
-    assert path is not None, "only a corpus that is set is checked"
+    assert path is not None, "no corpus is set"
     if not (path / CARD).is_file():
         found = await asyncio.to_thread(find_files, [path])
         return ok(f"{path} holds {len(found.files):,} files of documents; the first search indexes them")
@@ -105,7 +105,7 @@ async def check_graph(settings: CairnSettings) -> CheckResult:
     from agent.sources.kg.source import KgSource
 
     path = settings.kg
-    assert path is not None, "only a graph that is set is checked"
+    assert path is not None, "no graph is set"
     source = await asyncio.to_thread(KgSource.open, path)
     failed = await _fails(source, f"the graph {path}", f"build it again: cairn kg build TRIPLES --out {path}")
     return failed or ok(f"the graph {path} can be read and answers")
@@ -133,7 +133,7 @@ async def _fails(source: Source, what: str, fix: str) -> CheckResult | None:
 async def check_cache(where: str) -> CheckResult:
     """The query cache: searches go on without it, slower and dearer."""
     if not where:
-        return skipped("switched off; every search goes to its back end")
+        return skipped("switched off; every search goes to its backend")
     if "://" in where:
         return await _check_redis(where)
     return await asyncio.to_thread(_check_folder, where)
@@ -165,7 +165,7 @@ def _check_folder(where: str) -> CheckResult:
 
 async def _check_redis(url: str) -> CheckResult:
     if not url.startswith(("redis://", "rediss://")):
-        return bad("the cache's URL is no redis:// URL", "set cache (CAIRN_CACHE) to a folder or a redis:// URL")
+        return bad("the cache's URL is not a redis:// URL", "set cache (CAIRN_CACHE) to a folder or a redis:// URL")
     if find_spec("redis") is None:
         return bad("the cache is in Redis, whose client is missing", "pip install 'cairn-search[redis]'")
     from redis.asyncio import Redis
@@ -193,7 +193,7 @@ async def check_disk(settings: CairnSettings) -> CheckResult:
     room = await asyncio.to_thread(_room, settings.cache)
     place, free = min(room.items(), key=lambda item: item[1])
     says = f"{free / 2**30:,.1f} GB are free at {place}"
-    fix = "make room, or set cache (CAIRN_CACHE) to another disk"
+    fix = "free some space, or set cache (CAIRN_CACHE) to another disk"
     if free < FULL_BYTES:
         return bad(says, fix)
     return warn(says, fix) if free < LOW_BYTES else ok(says)
@@ -219,7 +219,7 @@ async def check_port(settings: CairnSettings) -> CheckResult:
     host, port = settings.host.strip("[]"), settings.port
     if not (_is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):
         return bad(
-            f"on {host} other machines could ask without a key",
+            f"other machines could use {host} without a key",
             "set CAIRN_SERVER_KEY, or allow everyone with insecure (--insecure)",
         )
     if port == 0:
@@ -227,13 +227,13 @@ async def check_port(settings: CairnSettings) -> CheckResult:
     try:
         await asyncio.to_thread(_bind, host, port)
     except PermissionError:
-        return bad(f"port {port} needs more rights", "choose one above 1023 with port (--port)")
+        return bad(f"port {port} needs more privileges", "choose one above 1023 with port (--port)")
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             return bad(f"{host} cannot be served: {error.strerror}", "set host (--host) to an address of this machine")
         holder = await _holder(host, port)
-        fix = "choose another with port (--port), or stop the program that holds it"
-        return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program holds {port}", fix)
+        fix = "choose another with port (--port), or stop the program that uses it"
+        return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program uses {port}", fix)
     return ok(f"{host}:{port} is free")
 
 

@@ -35,7 +35,7 @@ def check_model(model: str) -> CheckResult:
 
     folder = Path(model).expanduser()
     if not folder.is_dir() and model.count("/") == 1 and not model.startswith((".", "/", "~")):
-        return warn(f"{model} is no folder here; it is fetched from the hub on the first start", "name a folder")
+        return warn(f"{model} is not a folder here; it is fetched from the hub on the first start", "name a folder")
     form = open_hub_form(model)
     if not any(form.folder.glob("*.safetensors")):
         return bad(f"{form.folder} has no weights", "put the model's .safetensors files there")

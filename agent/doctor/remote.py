@@ -1,6 +1,6 @@
-"""Checks of what is reached over the network: the policy's engine, local model servers, the back ends of live sources.
+"""Checks of what is reached over the network: the policy's engine, local model servers, the backends of live sources.
 
-A back end is searched only where that is free, or where the user wants it to be. Where its API reports what is
+A backend is searched only where that is free, or where the user wants it to be. Where its API reports what is
 left of the quota, that is read.
 """
 
@@ -28,15 +28,15 @@ _SECONDS: Final = 12.0
 _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
 _SETTINGS: Final = {"mediawiki": "wiki"}
-"""Where a back end and its settings have different names."""
+"""Where a backend and its settings have different names."""
 _FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
-    "quota": "wait until the quota is renewed, take a larger plan, or put another back end first",
-    "rate": "wait a moment; if it stays so, lower its limits in [limits.{name}] of cairn.toml",
-    "bad_query": "see whether {setting_url} is the address of this API",
-    "upstream": "see whether this machine reaches {url}: network, firewall, DNS, or the service itself",
-    "timeout": "see whether this machine reaches {url}: network, firewall, DNS, or the service itself",
-    "parse": "see whether {setting_url} is the address of this API; something else answers there",
+    "quota": "wait until the quota is renewed, take a larger plan, or put another backend first",
+    "rate": "wait a moment; if that does not help, lower its limits in [limits.{name}] of cairn.toml",
+    "bad_query": "check whether {setting_url} is the address of this API",
+    "upstream": "check whether this machine reaches {url}: network, firewall, DNS, or the service itself",
+    "timeout": "check whether this machine reaches {url}: network, firewall, DNS, or the service itself",
+    "parse": "check whether {setting_url} is the address of this API; something else answers there",
 }
 
 
@@ -69,8 +69,8 @@ async def check_engine(settings: CairnSettings) -> CheckResult:
                 return bad(f"{at} refuses the key ({answer.status})", "set CAIRN_API_KEY to a valid one")
             case 404 | 405:
                 return bad(
-                    f"{at}/models is not there ({answer.status})",
-                    "see whether base_url should end in /v1",
+                    f"{at}/models was not found ({answer.status})",
+                    "check whether base_url should end in /v1",
                 )
             case status:
                 return bad(f"{at} answered {status}", "look at the server's log, then try again")
@@ -87,7 +87,7 @@ async def check_model(settings: CairnSettings, *, probe: bool) -> CheckResult:
         return skipped(f"{settings.model} at {host} was not prompted: that may cost, see --probe")
     policy = build_policy(settings, sources=())
     if not isinstance(policy, OpenAiPolicy):
-        return skipped("the policy is no endpoint")
+        return skipped("the policy is not an endpoint")
     try:
         offers = await offers_of(policy.endpoint)
         await policy.prepare(fresh=True)
@@ -99,7 +99,7 @@ async def check_model(settings: CairnSettings, *, probe: bool) -> CheckResult:
 def _has_model(data: Any, settings: CairnSettings, at: str) -> CheckResult:
     rows = cast(dict[str, Any], data).get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):
-        return warn(f"{at} lists no models", "see whether it is OpenAI-compatible")
+        return warn(f"{at} lists no models", "check whether it is OpenAI-compatible")
     ids = [str(cast(dict[str, Any], row).get("id")) for row in cast(list[Any], rows) if isinstance(row, dict)]
     if settings.model in ids:
         return ok(f"{at} answers and has {settings.model}")
@@ -136,14 +136,14 @@ def _is_endpoint(server: "LocalServer", settings: CairnSettings) -> bool:
 
 
 def needs(name: str) -> str:
-    """The setting without which a back end of web or news is left out."""
+    """The setting without which a backend of web or news is left out."""
     return "CAIRN_SEARXNG_URL" if name == "searxng" else f"CAIRN_{name.upper()}_KEY"
 
 
 async def check_backend(
     settings: CairnSettings, backend: "Backend", client: "httpx2.AsyncClient", *, probe: bool
 ) -> CheckResult:
-    """One back end: reached, key accepted, quota left, one answer."""
+    """One backend: reached, key accepted, quota left, one answer."""
     try:
         account = await _account(settings, backend.name, client)
         if account is not None and account.state == "bad":
@@ -225,12 +225,12 @@ def _serper(data: dict[str, Any]) -> CheckResult | None:
 def _left(what: str, *, share: float) -> CheckResult:
     says = f"the key is accepted; {what} are left"
     if share <= 0:
-        return bad(says, "wait until the quota is renewed, or take a larger plan; the next back end answers meanwhile")
+        return bad(says, "wait until the quota is renewed, or take a larger plan; the next backend answers meanwhile")
     return warn(says, "they will soon be used up") if share < LOW else ok(says)
 
 
 def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResult:
-    """The failure with its kind; where the back end's own sentence names the fix, it stays the only one."""
+    """The failure with its kind; where the backend's own sentence names the fix, it stays the only one."""
     said = str(error)
     if name == "searxng" and error.kind in ("auth", "rate"):
         return bad(f"{error.kind}: {said}")
@@ -241,7 +241,7 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
         url=_url(settings, name),
     )
     if error.kind == "auth" and name not in KEYED:
-        fix = f"see what {_url(settings, name)} requires of its clients; it needs no key"
+        fix = f"check what {_url(settings, name)} requires of its clients; it needs no key"
     return CheckResult("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 
 

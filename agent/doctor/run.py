@@ -99,11 +99,11 @@ async def _one(check: DoctorCheck, *, seconds: float, report: Report) -> Diagnos
         async with asyncio.timeout(seconds):
             verdict = await check.run()
     except TimeoutError:
-        verdict = bad(f"no answer in {seconds:g} s", "see whether the machine, disk or address behind it is alive")
+        verdict = bad(f"no answer in {seconds:g} s", "check whether the machine, disk or address behind it responds")
     except AgentError as error:
         verdict = bad(str(error))
     except Exception as error:  # noqa: BLE001 - a check that breaks must not cost the others
-        verdict = bad(f"it broke while it was looked at: {type(error).__name__}: {error}")
+        verdict = bad(f"the check itself failed: {type(error).__name__}: {error}")
     finding = Diagnosis(check.name, verdict.state, verdict.says, verdict.fix)
     report(finding)
     return finding

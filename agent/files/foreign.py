@@ -25,7 +25,7 @@ _WITHOUT_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC"
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _KINDS: Final = (
     (stat.S_ISDIR, "it is a folder"),
-    (stat.S_ISFIFO, "it is a pipe, not a file; save what it gives as a file first"),
+    (stat.S_ISFIFO, "it is a pipe, not a file; save its output as a file first"),
     (stat.S_ISCHR, "it is a device, not a file"),
     (stat.S_ISBLK, "it is a device, not a file"),
     (stat.S_ISSOCK, "it is a socket, not a file"),
@@ -105,7 +105,7 @@ def not_a_file(mode: int) -> str:
     """Why a file of this mode is not read; empty for a regular one."""
     if stat.S_ISREG(mode):
         return ""
-    return next((why for is_kind, why in _KINDS if is_kind(mode)), "it is no file")
+    return next((why for is_kind, why in _KINDS if is_kind(mode)), "it is not a file")
 
 
 def is_real_file(path: Path) -> bool:
@@ -160,7 +160,7 @@ def _read_pipe(file: BinaryIO, path: Path, most: int) -> bytes:
     until = monotonic() + PIPE_SECONDS
     while size <= most:
         if sys.platform != "win32" and not select.select([file], [], [], max(0.0, until - monotonic()))[0]:
-            raise OSError(errno.ETIMEDOUT, f"the pipe gave nothing for {PIPE_SECONDS:g} s", str(path))
+            raise OSError(errno.ETIMEDOUT, f"the pipe sent nothing for {PIPE_SECONDS:g} s", str(path))
         piece = os.read(file.fileno(), _PIECE)
         if not piece:
             return b"".join(pieces)

@@ -121,7 +121,7 @@ def lock_file(file: IO[bytes], *, wait: bool) -> bool:
 
 def _check_owner(path: Path, found: os.stat_result) -> None:
     if _posix() and found.st_uid not in (os.geteuid(), 0):
-        raise NotPrivate(f"{path} belongs to another user; choose a place of your own")
+        raise NotPrivate(f"{path} belongs to another user; choose a folder of your own")
 
 
 def _posix() -> bool:

@@ -91,7 +91,9 @@ class Agent:
         if not text:
             raise QuestionError("the question is empty; write what you want to know")
         if len(text) > MAX_QUESTION_CHARS:
-            raise QuestionError(f"the question has {len(text):,} characters; at most {MAX_QUESTION_CHARS:,} are read")
+            raise QuestionError(
+                f"the question has {len(text):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed"
+            )
         return Trace(
             id=id or uuid4().hex,
             conversation=conversation,

@@ -124,7 +124,7 @@ def open_adapter(folder: Path) -> LoraAdapter:
             f"{path} cannot be read ({why}); name the folder of an adapter that peft saved"
         ) from error
     if not isinstance(said, dict):
-        raise CheckpointError(f"{path} holds no object; name the folder of an adapter that peft saved")
+        raise CheckpointError(f"{path} is not a JSON object; name the folder of an adapter that peft saved")
     options = cast(dict[str, Any], said)
     _refuse_others(options, path)
     pairs = {
@@ -137,7 +137,7 @@ def open_adapter(folder: Path) -> LoraAdapter:
 def _refuse_others(options: Mapping[str, Any], path: Path) -> None:
     if options.get("peft_type") != "LORA":
         raise CheckpointError(
-            f"{path} is of an adapter of the type {str(options.get('peft_type'))[:40]}; Cairn merges LORA alone"
+            f"{path} is of an adapter of type {str(options.get('peft_type'))[:40]}; Cairn merges only LORA"
         )
     for key, value in options.items():
         plain = _STARTS if key == "init_lora_weights" else _NONE
@@ -154,8 +154,8 @@ def _pairs(path: Path) -> dict[str, tuple[TensorEntry, TensorEntry]]:
         match = _TENSOR.fullmatch(name)
         if match is None or match[1].split(".", 3)[3] not in LINEAR or len(entry.shape) != 2:
             raise CheckpointError(
-                f"{path} has a tensor {name[:120]!r}, which is none of the two matrices that change a linear layer of "
-                f"a model ({', '.join(LINEAR)}); merge it with peft and name the model that comes out"
+                f"{path} has a tensor {name[:120]!r}, which is not one of the two matrices that change a linear layer "
+                f"of a model ({', '.join(LINEAR)}); merge it with peft and name the model that comes out"
             )
         found.setdefault(f"{match[1]}.weight", {})[match[2]] = entry
     if not found:
@@ -172,7 +172,7 @@ def _scale(options: Mapping[str, Any], matrix: str, rank: int, path: Path) -> fl
     module = matrix.removesuffix(".weight")
     patterns: Any = options.get("alpha_pattern") or {}
     if not isinstance(patterns, dict):
-        raise CheckpointError(f"{path} has an alpha_pattern that is no object; copy the folder again")
+        raise CheckpointError(f"{path} has an alpha_pattern that is not an object; copy the folder again")
     for pattern, own in cast(dict[str, Any], patterns).items():
         if not _PLAIN_NAME.fullmatch(pattern):
             raise CheckpointError(
@@ -183,7 +183,9 @@ def _scale(options: Mapping[str, Any], matrix: str, rank: int, path: Path) -> fl
             alpha = own
             break
     if not isinstance(alpha, int | float) or isinstance(alpha, bool) or not math.isfinite(alpha):
-        raise CheckpointError(f"{path} says lora_alpha = {str(alpha)[:60]}, which is no number; copy the folder again")
+        raise CheckpointError(
+            f"{path} says lora_alpha = {str(alpha)[:60]}, which is not a number; copy the folder again"
+        )
     return alpha / (math.sqrt(rank) if options.get("use_rslora") else rank)
 
 

@@ -107,5 +107,5 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         said: Any = json.loads(_text(path))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is no JSON; name a checkpoint in the hub's form") from error
+        raise CheckpointError(f"{path} is not valid JSON; name a checkpoint in the hub's form") from error
     return cast(dict[str, Any], said) if isinstance(said, dict) else {}

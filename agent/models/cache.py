@@ -147,7 +147,9 @@ class ModelCache:
                 shutil.rmtree(staging, ignore_errors=True)
             entry = self.find(kind, name)
         if entry is None:
-            raise SetupError(f"{self.folder / kind / file_name(name)} was changed while it was made; run it again")
+            raise SetupError(
+                f"{self.folder / kind / file_name(name)} was changed while it was being made; run the command again"
+            )
         return entry
 
     def partial(self, name: str) -> Path:
@@ -194,12 +196,12 @@ class ModelCache:
             elsewhere = "or set XDG_CACHE_HOME to a folder elsewhere"
             if error.errno in _FULL or " requested and " in str(error):  # numpy says so of a full disk
                 raise SetupError(
-                    f"there is no room for a model in {self.folder}: about {max(needs, 1) / 1e6:,.0f} MB are needed; "
-                    f"make room, {elsewhere}"
+                    f"there is not enough space for a model in {self.folder}: about {max(needs, 1) / 1e6:,.0f} MB are "
+                    f"needed; free some, {elsewhere}"
                 ) from error
             raise SetupError(
                 f"the cache of models {self.folder} cannot be used: {error.strerror or error} "
-                f"({error.filename or self.folder}); give yourself the right to write there, {elsewhere}"
+                f"({error.filename or self.folder}); make it writable for you, {elsewhere}"
             ) from error
 
 

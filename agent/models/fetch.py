@@ -56,7 +56,7 @@ def fetch(
         known = next((known for known in KNOWN.values() if known.wheel == path.name), None)
         if known is None:
             wheels = ", ".join(known.wheel for known in KNOWN.values())
-            raise SetupError(f"{path.name} is the wheel of no model that Cairn knows; it knows {wheels}")
+            raise SetupError(f"{path.name} is not the wheel of a model that Cairn knows; choose from: {wheels}")
         return _known(known, path, cache, progress, again=again)
     if path.exists():
         return _local(path, cache, progress)
@@ -183,6 +183,6 @@ def _download(model: str, folder: Path, *, again: bool) -> None:
             raise
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise SetupError(
-            f"{model} cannot be fetched from the hub: {why[:300]}; see whether the name is right and this machine "
-            f"reaches the hub. {DEFAULT} needs none: cairn model fetch"
+            f"{model} cannot be fetched from the hub: {why[:300]}; check the name, and whether this machine "
+            f"reaches the hub. {DEFAULT} does not need it: cairn model fetch"
         ) from error

@@ -70,7 +70,7 @@ class GgufFile:
         value = self.metadata.get(key)
         if value is None or isinstance(value, str):
             return value
-        raise self.wrong(f"its {key} is no text")
+        raise self.wrong(f"its {key} is not text")
 
     def number(self, key: str) -> int | float | None:
         """A number of the metadata; None where it isn't there.
@@ -82,7 +82,7 @@ class GgufFile:
         if value is None:
             return None
         if isinstance(value, bool | str | list | np.ndarray) or not math.isfinite(value):
-            raise self.wrong(f"its {key} is no number")
+            raise self.wrong(f"its {key} is not a number")
         return value
 
     def flag(self, key: str) -> bool | None:
@@ -110,11 +110,11 @@ class GgufFile:
         numbers = _floats(content, tensor)
         if numbers is None:
             raise CheckpointError(
-                f"{self.path} stores {name} as {tensor.kind.name}, which the library gguf does not dequantize; take a "
+                f"{self.path} stores {name} as {tensor.kind.name}, which the library gguf does not dequantize; use a "
                 "file in F16, BF16, Q8_0, Q4_0, Q4_1 or Q2_K to Q6_K"
             )
         if not np.isfinite(numbers).all():
-            raise self.wrong(f"its tensor {name} holds values that are no finite numbers")
+            raise self.wrong(f"its tensor {name} has values that are not finite")
         return numbers
 
     def wrong(self, why: str) -> CheckpointError:
@@ -163,12 +163,12 @@ class _Header:
 
     def read(self) -> GgufFile:
         if self._size < 24 or self._take(4) != b"GGUF":
-            raise CheckpointError(f"{self._path} is no GGUF file; name one that llama.cpp reads")
+            raise CheckpointError(f"{self._path} is not a GGUF file; name one that llama.cpp reads")
         version, tensors, values = struct.unpack("<IQQ", self._take(20))
         if version not in _VERSIONS:
             raise CheckpointError(
-                f"{self._path} is GGUF version {version}, and versions 2 and 3 (little-endian) are read; "
-                "take a newer file"
+                f"{self._path} is GGUF version {version}; only versions 2 and 3 (little-endian) are read: "
+                "use a newer file"
             )
         if tensors > MOST_TENSORS or values > MOST_VALUES:
             raise self._wrong(f"it claims {tensors:,} tensors and {values:,} values")
@@ -182,7 +182,7 @@ class _Header:
     def _placed(self, table: list[tuple[str, Tensor]], alignment: object) -> dict[str, Tensor]:
         """The tensors at their places in the file."""
         if not isinstance(alignment, int) or isinstance(alignment, bool) or not 1 <= alignment <= MIB:
-            raise self._wrong("its general.alignment is no number that a file could have")
+            raise self._wrong("its general.alignment is impossible")
         start = -(-self._file.tell() // alignment) * alignment
         placed: dict[str, Tensor] = {}
         for name, tensor in table:
@@ -232,7 +232,7 @@ class _Header:
         try:
             return self._take(self._number("<u8")).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self._wrong("a text in it is no UTF-8") from error
+            raise self._wrong("a text in it is not UTF-8") from error
 
     def _number(self, kind: str) -> int:
         return int.from_bytes(self._take(int(kind[-1])), "little")

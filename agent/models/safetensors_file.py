@@ -57,7 +57,7 @@ class TensorEntry:
         numbers = np.frombuffer(content, _TYPES[self.kind])
         floats = from_bfloat16(numbers) if self.kind == "BF16" else numbers.astype(np.float32, copy=False)
         if not np.isfinite(floats).all():
-            raise CheckpointError(f"{self.path} holds values that are no finite numbers; {_AGAIN}")
+            raise CheckpointError(f"{self.path} has values that are not finite; {_AGAIN}")
         return floats.reshape(self.shape)
 
 
@@ -74,14 +74,14 @@ def open_safetensors(path: Path) -> dict[str, TensorEntry]:
             start = file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
             if not 0 < length <= min(size - 8, HEADER_BYTES):
-                raise CheckpointError(f"{path} is no safetensors file, or it is cut off; {_AGAIN}")
+                raise CheckpointError(f"{path} is not a safetensors file, or is cut off; {_AGAIN}")
             said: Any = json.loads(file.read(length))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}; {_AGAIN}") from error
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged: its header is no JSON; {_AGAIN}") from error
+        raise CheckpointError(f"{path} is damaged: its header is not JSON; {_AGAIN}") from error
     if not isinstance(said, dict):
-        raise CheckpointError(f"{path} is damaged: its header is no object; {_AGAIN}")
+        raise CheckpointError(f"{path} is damaged: its header is not an object; {_AGAIN}")
     fields = cast(dict[str, Any], said)
     return {name: _entry(path, name, of, 8 + length, size) for name, of in fields.items() if name != "__metadata__"}
 
@@ -132,7 +132,7 @@ def _entry(path: Path, name: str, said: Any, start: int, file_bytes: int) -> Ten
         case {"dtype": str(kind), "shape": [*sizes], "data_offsets": [int(begin), int(end)]}:
             pass
         case _:
-            raise CheckpointError(f"{path} is damaged: its header says nothing usable of {_shown(name)}; {_AGAIN}")
+            raise CheckpointError(f"{path} is damaged: its header has no valid entry for {_shown(name)}; {_AGAIN}")
     if kind not in _TYPES:
         raise CheckpointError(
             f"{path} stores {_shown(name)} as {_shown(kind)}, and {', '.join(_TYPES)} are read; save it in one of these"

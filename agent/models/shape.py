@@ -255,8 +255,8 @@ def _refuse_variants(config: Mapping[str, Any], where: str) -> None:
 def _possible(shape: DecoderShape, where: str) -> DecoderShape:
     if shape.heads % shape.kv_heads or shape.head_width % 2:
         raise CheckpointError(
-            f"{where} says {shape.heads} heads of {shape.head_width} numbers, {shape.kv_heads} of them for keys: no "
-            "model is so; copy or download it again"
+            f"{where} says {shape.heads} heads of {shape.head_width} numbers, {shape.kv_heads} of them for keys, "
+            "which is impossible; copy or download it again"
         )
     return shape
 

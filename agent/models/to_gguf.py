@@ -49,7 +49,7 @@ def export_gguf(
         CheckpointError: the checkpoint cannot be read or converted, or the file cannot be written.
     """
     if out.is_dir():
-        raise CheckpointError(f"{out} is a folder; name the file that is to be written, such as {out / 'model.gguf'}")
+        raise CheckpointError(f"{out} is a folder; name the file to write, such as {out / 'model.gguf'}")
     base, weights, named = _with_adapter(folder) if (folder / CONFIG).is_file() else _checkpoint(folder)
     named = name or named
     try:

@@ -82,7 +82,7 @@ def hub_weights(folder: Path) -> HubWeights:
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); name a checkpoint in the hub's form") from error
     if not isinstance(config, dict):
-        raise CheckpointError(f"{path} holds no object; name a checkpoint in the hub's form")
+        raise CheckpointError(f"{path} is not a JSON object; name a checkpoint in the hub's form")
     shape = shape_of_config(cast(dict[str, Any], config), str(path))
     entries: dict[str, TensorEntry] = {}
     for file in sorted(folder.glob("model*.safetensors")):

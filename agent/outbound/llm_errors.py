@@ -62,17 +62,17 @@ def policy_error(error: Exception, about: ErrorContext, *, begun: bool) -> Polic
     match _cause(error):
         case Redirected() as found:
             return PolicyError(
-                f"{about.server} redirects to {found.target}; requests are sent to no other address: set "
+                f"{about.server} redirects to {found.target}; redirects are not followed: set "
                 f"{about.options.url} to that one if it is meant",
                 kind="refused",
             )
         case TooLong() as found:
             return PolicyError(
-                f"{about.server} sent too much: {found}; see whether it is OpenAI-compatible", kind="malformed"
+                f"{about.server} sent too much: {found}; check whether it is OpenAI-compatible", kind="malformed"
             )
         case OddReply() as found:
             return PolicyError(
-                f"{about.server} sent something that can't be read: {found}; see whether it is OpenAI-compatible",
+                f"{about.server} sent something that can't be read: {found}; check whether it is OpenAI-compatible",
                 kind="malformed",
             )
         case found:
@@ -120,7 +120,7 @@ def _failure(error: Exception, about: ErrorContext, *, begun: bool) -> PolicyErr
         case openai.APITimeoutError():
             return PolicyError(
                 f"{about.server} was silent for {about.seconds:g} seconds; it may still be loading {about.model}, or "
-                "overloaded: try again, or ask for a smaller model",
+                "overloaded: try again, or use a smaller model",
                 kind="timeout",
                 begun=begun or not _unsent(error),
             )
@@ -159,20 +159,20 @@ def _refusal(error: openai.APIStatusError, about: ErrorContext) -> PolicyError:
     elif status in (401, 403):  # what the server says may quote the key
         why = f"{about.server} refuses the key ({status}); set {options.key} to one that may use {about.model}"
     elif status == 402:
-        why = f"{about.server} wants to be paid ({sentence}); see to the account's balance"
+        why = f"{about.server} requires payment ({sentence}); check the account's balance"
     elif status == 404:
         why = (
             f"{about.server} does not know the model {about.model!r} or the path ({sentence}); name another "
-            f"{options.model}, or see whether {options.url} should end in /v1"
+            f"{options.model}, or check whether {options.url} should end in /v1"
         )
     elif status == 429:
-        why = f"{about.server} takes no more requests now ({sentence}); wait, or see to its quota"
+        why = f"{about.server} accepts no more requests now ({sentence}); wait, or check its quota"
     elif status >= 500:  # 500 is what some servers say where a template or a grammar does not take the request
         kind = RequestRefused if status == 500 else PolicyError
         why = f"{about.server} failed ({sentence}); look at its log"
     else:
         kind = RequestRefused
-        why = f"{about.server} refuses the request ({sentence}); see whether {about.model} is a chat model"
+        why = f"{about.server} refuses the request ({sentence}); check whether {about.model} is a chat model"
     return kind(
         why,
         kind=_KINDS.get(status, "server" if status >= 500 else "refused"),

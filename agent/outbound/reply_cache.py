@@ -84,6 +84,6 @@ def _file_errors(path: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise SetupError(
-            f"{path} cannot be read or written: {error.strerror or error}; what it holds is whole: make room, or "
-            "remove what is in its place, then run the same command again"
+            f"{path} cannot be read or written: {error.strerror or error}; its contents are intact: free some "
+            "space, or remove what is in its place, then run the same command again"
         ) from error

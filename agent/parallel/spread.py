@@ -74,7 +74,7 @@ class Spread:
             SetupError: no worker would be left.
         """
         if workers < 1:
-            raise SetupError(f"{workers} workers can do nothing; there must be at least one")
+            raise SetupError(f"workers is {workers}; it must be at least 1")
         self.workers, self.on, self.address = workers, on, address
         self._team: _Team | None = None
 

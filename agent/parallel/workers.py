@@ -31,7 +31,7 @@ class WorkerLost(AgentError):
 
 
 def lost(workers: int) -> WorkerLost:
-    return WorkerLost(f"a worker ended in the middle of its work; where memory is short, fewer than {workers} help")
+    return WorkerLost(f"a worker process died; if memory is short, use fewer than {workers} help")
 
 
 def at_end(close: Callable[[], object]) -> None:

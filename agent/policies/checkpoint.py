@@ -76,7 +76,7 @@ def _read_manifest(folder: Path) -> CheckpointManifest:
         raise CheckpointError(f"there is no checkpoint folder {folder}; name one that `cairn checkpoint export` made")
     if not path.is_file():
         raise CheckpointError(
-            f"{folder} is no checkpoint of the embedded policy: it has no {MANIFEST}; "
+            f"{folder} is not a checkpoint of the embedded policy: it has no {MANIFEST}; "
             f"make one with `cairn checkpoint export`"
         )
     try:
@@ -88,7 +88,7 @@ def _read_manifest(folder: Path) -> CheckpointManifest:
 def _check_file(folder: Path, name: str, expected: str | None) -> None:
     path = folder / name
     if Path(name).name != name or expected is None:
-        raise CheckpointError(f"{folder / MANIFEST} does not list {name} rightly; export the checkpoint again")
+        raise CheckpointError(f"{folder / MANIFEST} has no valid entry for {name}; export the checkpoint again")
     try:
         found = sha256_of(path)
     except OSError as error:

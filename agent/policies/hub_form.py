@@ -46,7 +46,7 @@ def open_hub_form(model: str) -> HubForm:
     text = cast(dict[str, Any], config.get("text_config") or config)
     length = text.get("max_position_embeddings")
     if not isinstance(length, int) or length < 1:
-        raise CheckpointError(f"{folder / 'config.json'} says no max_position_embeddings; add it")
+        raise CheckpointError(f"{folder / 'config.json'} has no max_position_embeddings; add it")
     about = read_about(folder) if (folder / ABOUT).is_file() else None
     ends = _ends(folder, text, about)
     path = folder / "tokenizer.json"
@@ -90,8 +90,8 @@ def fetch(model: str) -> Path:
     except (OSError, ValueError, errors.HfHubHTTPError) as error:  # the library's own are all among these
         why = str(error).strip().splitlines()[0]
         raise CheckpointError(
-            f"{model} is no folder, and cannot be fetched from the hub: {why}; see whether the name is right and this "
-            "machine reaches the hub, or name a folder"
+            f"{model} is not a folder, and cannot be fetched from the hub: {why}; check the name, and "
+            "whether this machine reaches the hub, or name a folder"
         ) from error
 
 
@@ -124,5 +124,5 @@ def _read(path: Path, *, missing_is_empty: bool = False) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); name a checkpoint in the hub's form") from error
     if not isinstance(found, dict):
-        raise CheckpointError(f"{path} holds no object; name a checkpoint in the hub's form")
+        raise CheckpointError(f"{path} is not a JSON object; name a checkpoint in the hub's form")
     return cast(dict[str, Any], found)

@@ -87,12 +87,12 @@ def _rows(body: bytes) -> list[dict[str, Any]]:
     """The models of a list. Ollama without a model writes null instead of an empty one.
 
     Raises:
-        OddReply: it is no list of models.
+        OddReply: it is not a list of models.
     """
     listed = object_of(json_of(body))
     data: Any = listed.get("data", ())
     if listed.get("object") != "list" or not (data is None or isinstance(data, list)):
-        raise OddReply("it is no list of models")
+        raise OddReply("it is not a list of models")
     return [cast(dict[str, Any], row) for row in cast(list[Any], data or []) if isinstance(row, dict)]
 
 

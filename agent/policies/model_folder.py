@@ -50,7 +50,7 @@ class ModelFolder:
     def missing(self) -> str:
         """What the hub's form lacks, with the fix; empty where it is whole."""
         if self.hub is None:
-            return f"{self.folder} does not hold the hub's form, but the exported one alone"
+            return f"{self.folder} has only the exported form, not the hub's"
         there = {path.name for path in self.hub.iterdir()}
         lacks = [name for name in ("config.json", "tokenizer.json") if name not in there]
         if not any(name.endswith(".safetensors") for name in there):

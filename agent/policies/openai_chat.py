@@ -201,7 +201,7 @@ class ChatContext:
         where = self._policy.endpoint.base_url
         if turn.chars:
             return broke_off(where)
-        return f"the server at {where} sent no chat completion; see whether --base-url should end in /v1"
+        return f"the server at {where} sent no chat completion; check whether --base-url should end in /v1"
 
 
 def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dict[str, Any]:

@@ -159,8 +159,8 @@ class OpenAiPolicy:
         named = self._tokenizer or str(abilities.folder or "")
         if not named and self._kind == "completions":
             raise PolicyError(
-                f"the tokenizer of {self.name} is not at hand: name the model's folder, or its name on the hub, with "
-                "--tokenizer, or set endpoint to chat"
+                f"the tokenizer of {self.name} is not known: name the model's folder, or its name on the hub, "
+                "with --tokenizer, or set endpoint to chat"
             )
         form = await asyncio.to_thread(self._open_form, named) if named else None
         if form is None:

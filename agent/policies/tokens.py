@@ -23,7 +23,7 @@ class Codec:
             ends: tokens that end the policy's turn, as texts or ids.
 
         Raises:
-            ValueError: it is no byte-level tokenizer, or has none of `ends`.
+            ValueError: it is not a byte-level tokenizer, or has none of `ends`.
         """
         try:
             fields: dict[str, Any] = json.loads(text)
@@ -38,7 +38,7 @@ class Codec:
         except Exception as error:  # tokenizers raises nothing narrower
             raise ValueError(f"it cannot be read: {error}") from error
         if not _is_byte_level(fields):
-            raise ValueError("it is no byte-level tokenizer")
+            raise ValueError("it is not a byte-level tokenizer")
         self._ids: dict[str, int] = full.get_vocab(with_added_tokens=True)
         self.tokens: list[str] = [""] * (max(self._ids.values()) + 1)
         for token, number in self._ids.items():

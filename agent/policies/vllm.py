@@ -43,9 +43,7 @@ class VllmPolicy:
         said = {name: value for name, value in arguments.items() if value is not None}
         wanted = said.get("max_model_len", 0)
         if wanted > form.context_tokens:
-            raise SetupError(
-                f"{form.name} takes {form.context_tokens} tokens, and max_model_len is {wanted}; set it lower"
-            )
+            raise SetupError(f"{form.name} takes {form.context_tokens} tokens, and max_model_len is {wanted}; lower it")
         return cls(form, VllmEngine(str(form.folder), arguments=said))
 
     @property

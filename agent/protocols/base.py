@@ -55,7 +55,7 @@ def _chat(given: Any) -> Any:
     """A template's name, or a template of one's own."""
     if isinstance(given, str):
         if given not in {"plain", *CHAT_TEMPLATES}:
-            raise ValueError(f"there is no chat template {given!r}; there are: plain, {', '.join(CHAT_TEMPLATES)}")
+            raise ValueError(f"there is no chat template {given!r}; choose from: plain, {', '.join(CHAT_TEMPLATES)}")
         return CHAT_TEMPLATES.get(given)
     return given
 

@@ -38,7 +38,7 @@ def protocol_named(name: str) -> TextProtocol:
     """
     names = [*protocol_names(), *profile_names()]
     if name not in names:
-        there = f"there are: {', '.join(protocol_names())}; and the profiles {', '.join(profile_names())}"
+        there = f"choose from: {', '.join(protocol_names())}; and the profiles {', '.join(profile_names())}"
         raise SetupError(f"there is no protocol {name!r}{nearest(name, names)}; {there}")
     return load_protocol(_HERE / f"{name}.toml" if name in _OWN else _HERE / "profiles" / f"{name}.toml")
 
@@ -149,7 +149,7 @@ def _sentence(detail: Mapping[str, Any]) -> str:
         case "literal_error" if where[0] == "tags":
             roles = get_args(Role)
             return (
-                f"the table 'tags' knows no role {where[1]!r}{nearest(where[1], roles)}; there are: {', '.join(roles)}"
+                f"the table 'tags' knows no role {where[1]!r}{nearest(where[1], roles)}; use one of {', '.join(roles)}"
             )
         case "literal_error":
             return f"the key {name!r} must be one of {detail['ctx']['expected']}"

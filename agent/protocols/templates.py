@@ -106,7 +106,7 @@ def _check(key: str, template: str, known: frozenset[str]) -> None:
     names = [str(name) for _, name, _, _ in parts]
     if strange := [name for name in names if name not in known]:
         there = ", ".join(f"{{{name}}}" for name in sorted(known))
-        raise ValueError(f"{key} holds {{{strange[0]}}}, which means nothing; there are: {there}")
+        raise ValueError(f"{key} holds {{{strange[0]}}}, which means nothing; choose from: {there}")
     if any(form or conversion for _, _, form, conversion in parts):
         raise ValueError(f"{key} says how a name is written, with : or !; write the name alone")
 

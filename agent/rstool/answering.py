@@ -89,7 +89,7 @@ def _silence(finish: str, refusal: str) -> str:
     if refusal:
         return f"the model refused: {refusal}"
     if finish == "length":
-        return "the model had written all the tokens it may before it answered; allow it more"
+        return "the model used up its tokens before it answered; allow it more"
     if finish == "content_filter":
         return "the server's content filter withheld the answer"
-    return "the model answered nothing"
+    return "the model's answer is empty"

@@ -33,7 +33,7 @@ def agent_for(
     there = agents if isinstance(agents, Mapping) else {agents.protocol.name: agents}
     agent = there.get(protocol or next(iter(there)))
     if agent is None:
-        raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}", about="protocol")
+        raise QuestionError(f"there is no protocol {protocol!r}; choose from: {', '.join(there)}", about="protocol")
     only = tuple(dict.fromkeys(name.strip().lower() for name in sources))
     choose(agent.sources, only)  # refuses what is not there
     return replace(

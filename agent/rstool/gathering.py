@@ -76,5 +76,5 @@ def _built(settings: "CairnSettings | None", protocol: str) -> "Agent":
         return build_agent(settings)
     there = dict.fromkeys([settings.protocol, *protocol_names()])
     if protocol not in there:
-        raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}", about="protocol")
+        raise QuestionError(f"there is no protocol {protocol!r}; choose from: {', '.join(there)}", about="protocol")
     return build_agent(settings.model_copy(update={"protocol": protocol}))

@@ -104,10 +104,10 @@ def read_arguments(arguments: str | Mapping[str, Any]) -> ToolArguments:
         given: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
         return ToolArguments.model_validate(given)
     except json.JSONDecodeError as error:
-        raise QuestionError(f"the arguments of {NAME} are no JSON ({error})") from error
+        raise QuestionError(f"the arguments of {NAME} are not valid JSON ({error})") from error
     except ValidationError as error:
         wrong = wrong_fields(error, whole="arguments")
-        raise QuestionError(f"{NAME} cannot be called like this: {wrong}") from error
+        raise QuestionError(f"invalid arguments for {NAME}: {wrong}") from error
 
 
 async def call_tool(

@@ -70,7 +70,7 @@ def trusted_files() -> dict[str, str]:
         raise SetupError(f"{path} cannot be read ({error}); remove it, and trust your files again") from error
     files = cast(dict[str, Any], held).get("files") if isinstance(held, dict) else None
     if not isinstance(files, dict):
-        raise SetupError(f"{path} is no list of trusted files; remove it, and trust your files again")
+        raise SetupError(f"{path} is not a list of trusted files; remove it, and trust your files again")
     return {str(name): str(known) for name, known in cast(dict[object, object], files).items()}
 
 

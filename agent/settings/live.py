@@ -11,13 +11,13 @@ WEB_BACKENDS: Final = ("tavily", "serper", "searxng", "brave")
 NEWS_BACKENDS: Final = ("gnews", "serper", "tavily", "searxng", "brave")
 
 BACKENDS: Final = ("tavily", "serper", "searxng", "brave", "gnews", "arxiv", "mediawiki", "wikidata")
-"""Every back end that prices and limits may be set for; limits may be set for plug-ins, too."""
+"""Every backend that prices and limits may be set for; limits may be set for plug-ins, too."""
 
 WebBackend = Literal["tavily", "serper", "searxng", "brave"]
 NewsBackend = Literal["gnews", "serper", "tavily", "searxng", "brave"]
 
 KEYED: Final = ("tavily", "serper", "brave", "gnews")
-"""The back ends with a key: for each one there are the settings `NAME_key` and `NAME_url`."""
+"""The backends with a key: for each one there are the settings `NAME_key` and `NAME_url`."""
 
 
 def split(value: object) -> object:
@@ -26,7 +26,7 @@ def split(value: object) -> object:
 
 
 class LimitSettings(BaseModel):
-    """How many requests one back end or plug-in may get. What is left out keeps the connector's own careful default."""
+    """How many requests one backend or plug-in may get. What is left out keeps the backend's own careful default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,11 +49,11 @@ class LiveSettings(BaseSettings):
     live: bool | None = None
     """Search the live web, news, arXiv, Wikipedia and Wikidata. Left out: where a key or `searxng_url` is set."""
     web: Annotated[tuple[WebBackend, ...], NoDecode, BeforeValidator(split)] = WEB_BACKENDS
-    """Order in which the web's back ends are searched; those without a key or URL are left out."""
+    """Order in which the web's backends are searched; those without a key or URL are left out."""
     news: Annotated[tuple[NewsBackend, ...], NoDecode, BeforeValidator(split)] = NEWS_BACKENDS
     """The same for news."""
     news_enough: int = Field(default=3, ge=1)
-    """With fewer passages than this from one back end of news, the next one is searched too."""
+    """With fewer passages than this from one backend of news, the next one is searched too."""
     tavily_key: SecretStr = SecretStr("")
     """Of Tavily: web and news."""
     serper_key: SecretStr = SecretStr("")
@@ -75,9 +75,9 @@ class LiveSettings(BaseSettings):
     plugins: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict[str, Mapping[str, Any]])
     """Options of sources that other packages bring, by the source's name."""
     prices: Mapping[str, float] = Field(default_factory=dict[str, float])
-    """US dollars for one credit of a back end, by its name, where your plan differs from the usual price."""
+    """US dollars for one credit of a backend, by its name, where your plan differs from the usual price."""
     limits: Mapping[str, LimitSettings] = Field(default_factory=dict[str, LimitSettings])
-    """Limits of a back end or of a plug-in with a table of its own, by its name."""
+    """Limits of a backend or of a plug-in with a table of its own, by its name."""
 
     cache: str = "~/.cache/cairn/searches"
     """Folder of the query cache, or a redis:// URL; empty: no cache."""
@@ -101,11 +101,11 @@ class LiveSettings(BaseSettings):
 
     @field_validator("prices", "limits")
     @classmethod
-    def _of_back_ends(cls, given: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+    def _of_backends(cls, given: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
         known = (*BACKENDS, *(info.data.get("plugins", ()) if info.field_name == "limits" else ()))
         for name in given:
             if name not in known:
-                raise ValueError(f"there is no back end {name!r}; there are: {', '.join(known)}")
+                raise ValueError(f"there is no backend {name!r}; choose from: {', '.join(known)}")
         return given
 
     @property
@@ -115,7 +115,7 @@ class LiveSettings(BaseSettings):
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The back ends of web and news that have their key or URL."""
+        """The backends of web and news that have their key or URL."""
         needs: dict[str, str] = {name: getattr(self, f"{name}_key").get_secret_value() for name in KEYED}
         needs["searxng"] = self.searxng_url
         return tuple(name for name, has in needs.items() if has)

@@ -66,7 +66,7 @@ def _in_this_process(folder: Path, *, said: Collection[str]) -> dict[str, Any]:
     except CheckpointError:
         return {}
     if found.hub is None:
-        raise CheckpointError(f"{folder} holds the exported form alone, which is read by --policy embedded")
+        raise CheckpointError(f"{folder} has only the exported form; use --policy embedded")
     return {"model": str(found.hub), **_spoken(found, said=said)}
 
 

@@ -27,11 +27,11 @@ class ServerSettings(BaseSettings):
     host: str = "127.0.0.1"
     """Where it listens; another address than this machine's own needs a key."""
     port: int = Field(default=8000, ge=0, le=65535)
-    """0 takes a free one."""
+    """0 picks a free one."""
     server_key: Annotated[SecretStr, AfterValidator(_as_sent)] = SecretStr("")
     """What clients of the server must send as their bearer token; empty: nothing."""
     insecure: bool = False
-    """Serve other machines although there is no `server_key`."""
+    """Serve other machines even if no `server_key` is set."""
     profile: Literal["default", "openwebui", "markdown-links", "perplexity"] = "default"
     """For which kind of client answers are made where a request does not say it."""
     answer_style: Literal["short", "sentence", "with_evidence"] = "short"
@@ -49,7 +49,7 @@ class ServerSettings(BaseSettings):
     """The models there that a request may name."""
 
     max_runs: int | None = Field(default=None, ge=1)
-    """Runs that go on at once; left out, as many as suit what writes (128 for the embedded policy, 16 for a model of
+    """Runs at the same time; left out, as many as suit what writes (128 for the embedded policy, 16 for a model of
     transformers, 256 for vLLM and for endpoints)."""
     max_queue: int = Field(default=256, ge=0)
     """Runs that may wait for a place; further ones get 429, with the time to come back."""
@@ -58,7 +58,7 @@ class ServerSettings(BaseSettings):
     max_body_seconds: float = Field(default=20.0, gt=0)
     """A request whose head or body is not there by then is given up."""
     grace_seconds: float = Field(default=10.0, ge=0)
-    """How long runs on their way go on when the server is stopped …"""
+    """How long active runs may continue when the server is stopped …"""
     grace_answer_seconds: float = Field(default=5.0, ge=0)
     """… and how long they then have to answer with what they found. What is left after that is ended."""
     log_format: Literal["auto", "console", "json"] = "auto"

@@ -99,7 +99,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     """How a model at an endpoint is spoken to: with token ids (a model that was trained on the protocol, at a server
     that gives ids, as vLLM's), or by messages (a model whose prompt holds the rules). auto finds out."""
     continues: Literal["auto", "yes", "no"] = "auto"
-    """Whether a chat server goes on inside the model's own turn; auto tries those that may."""
+    """Whether a chat server continues inside the model's own turn; auto tries those that may."""
     rung: Literal["auto", "protocol", "tools", "json", "words", "plain"] = "auto"
     """How a general model at an endpoint is spoken to: by functions that it calls, constrained JSON, the protocol in
     words, or plain words about passages that Cairn searched for it; auto takes the best one that the model passes.
@@ -142,7 +142,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     workers: int = Field(default=1, ge=1)
     """Processes that do that; 1 on `local` is the one that was started."""
     ray_address: str = ""
-    """Of a Ray cluster, as ray://head:10001 or auto; empty: one of this machine, for as long as the work goes on."""
+    """Of a Ray cluster, as ray://head:10001 or auto; empty: one of this machine, for as long as the work runs."""
 
     debug: bool = False
     """Show the traceback of an unexpected error."""
@@ -239,8 +239,8 @@ def _found_file(path: Path) -> dict[str, Any]:
         names = ", ".join(wanted[:_NAMED]) + (f" and {len(wanted) - _NAMED} more" if len(wanted) > _NAMED else "")
         changed = " It has changed since you trusted it." if consent == "changed" else ""
         raise NotTrusted(
-            f"./{path} sets {names}, which a file that is merely found in the current folder may not.{changed} "
-            f"Read it; if it is yours, run: cairn trust ./{path} (or name it for once: --config ./{path})"
+            f"./{path} sets {names}, which a file in the current folder may not set unless you trust it.{changed} "
+            f"Read it; if it is yours, run: cairn trust ./{path} (or name it once: --config ./{path})"
         )
     return values
 
@@ -300,7 +300,7 @@ def _names() -> list[str]:
 
 
 _BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "VLLM__MORE")
-"""Settings that hold one entry a back end or plug-in: what follows their name is free."""
+"""Settings that hold one entry a backend or plug-in: what follows their name is free."""
 
 
 def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
@@ -308,7 +308,9 @@ def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
     for name in environment:
         free = name.upper().startswith(tuple(f"{PREFIX}{table}__" for table in _BY_NAME))
         if name.upper().startswith(PREFIX) and name.upper() not in known and not free:
-            raise SetupError(f"the environment variable {name} is no setting{nearest(name.upper(), known, alike=0.75)}")
+            raise SetupError(
+                f"the environment variable {name} is not a setting{nearest(name.upper(), known, alike=0.75)}"
+            )
 
 
 def _sentence(detail: Mapping[str, Any]) -> str:

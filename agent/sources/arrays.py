@@ -38,7 +38,7 @@ def load_array(path: Path, kind: type[T], *, ndim: int = 1) -> NDArray[T]:
     except OSError as error:
         raise CorpusError(f"{path} cannot be read ({error.strerror or error}); build it again") from error
     except (ValueError, TypeError, OverflowError, RecursionError, MemoryError, EOFError) as error:
-        raise CorpusError(f"{path} is no array that can be read ({error}); build it again") from error
+        raise CorpusError(f"{path} is not a readable array ({error}); build it again") from error
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, "np.dtype[Any]"]:

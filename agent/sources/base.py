@@ -56,13 +56,13 @@ class SearchResult:
     passages: tuple[Passage, ...] = ()
     """Best first."""
     backend: str = ""
-    """The back end that answered."""
+    """The backend that answered."""
     notes: tuple[str, ...] = ()
-    """Sentences for the trace, for example about a filter that the back end does not support."""
+    """Sentences for the trace, for example about a filter that the backend does not support."""
     cached: Cached = ""
     """Whether a cache answered: "" (no), "fresh", or "stale" where a new search failed."""
     credits: float | None = None
-    """What this search cost, in the back end's unit; None: the source's `credits_per_search`, which `ask` fills in."""
+    """What this search cost, in the backend's unit; None: the source's `credits_per_search`, which `ask` fills in."""
     usd: float = 0.0
     """The same in money."""
     failures: tuple[Failure, ...] = ()

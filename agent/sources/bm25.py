@@ -147,7 +147,7 @@ class Bm25Index:
         rows = np.flatnonzero(scores > 0)
         found = scores[rows]
         if not np.isfinite(found).all():
-            raise CorpusError("the BM25 index is damaged: its scores are no numbers; build it again")
+            raise CorpusError("the BM25 index is damaged: its scores are not numbers; build it again")
         if len(rows) > limit:
             least = np.partition(found, len(found) - limit)[len(found) - limit]
             kept = found >= least
@@ -227,7 +227,7 @@ def _places(vocabulary: object) -> dict[str, int]:
         ValueError: it is none.
     """
     if not isinstance(vocabulary, dict):
-        raise ValueError("the vocabulary is no object")
+        raise ValueError("the vocabulary is not an object")
     places = cast(dict[str, int], vocabulary)
     if set(map(type, places.values())) != {int}:
         raise ValueError("the vocabulary has other values than whole numbers")

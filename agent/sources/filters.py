@@ -1,4 +1,4 @@
-"""Filters as a back end's query wants them, and a sentence for each one that it cannot honour."""
+"""Filters as a backend's query wants them, and a sentence for each one that it cannot honour."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def _within(host: str, other: str) -> bool:
 
 
 def unhonoured(filters: Iterable[Filter], *, honours: Collection[str], by: str) -> tuple[str, ...]:
-    """One sentence for each filter that the back end `by` does not know."""
+    """One sentence for each filter that the backend `by` does not know."""
     return tuple(f"{by} cannot filter by '{f.name} {f.value}'" for f in filters if f.name not in honours)
 
 

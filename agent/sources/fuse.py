@@ -65,7 +65,7 @@ class FusedSource:
 
 
 def _failures(name: str, answer: SearchResult | SourceError) -> tuple[Failure, ...]:
-    """What failed in one source: its back ends, or itself where it has none."""
+    """What failed in one source: its backends, or itself where it has none."""
     if isinstance(answer, SourceError) and not answer.failures:
         return (Failure(backend=name, kind=answer.kind, why=str(answer)),)
     return answer.failures

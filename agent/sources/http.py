@@ -74,7 +74,7 @@ class Api:
 
         Args:
             client: shared by all; who made it closes it.
-            name: of the back end, for sentences.
+            name: of the backend, for sentences.
             base: URL, with or without a path, for example https://api.search.brave.com.
             headers: sent with each request; keys belong here, never into a URL.
             kinds: what a status means here, on top of `KINDS`; other 5xx are `upstream`.
@@ -136,7 +136,7 @@ class Api:
         except httpx2.TimeoutException as error:
             raise SourceError(f"{self.name} did not answer in time ({type(error).__name__})", kind="timeout") from error
         except httpx2.DecodingError as error:
-            raise SourceError(f"{self.name} sent what cannot be decoded: {error}", kind="parse") from error
+            raise SourceError(f"{self.name} sent data that cannot be decoded: {error}", kind="parse") from error
         except httpx2.TransportError as error:
             why = f"{self.name} cannot be reached or hung up ({type(error).__name__})"
             raise SourceError(why, kind="upstream") from error
@@ -170,7 +170,7 @@ class Api:
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise SourceError(f"{self.name} sent no JSON: {answer.text[:80]!r}", kind="parse") from error
+            raise SourceError(f"{self.name} did not send JSON: {answer.text[:80]!r}", kind="parse") from error
 
 
 def sentence_of(answer: ApiAnswer) -> str:

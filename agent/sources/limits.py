@@ -1,4 +1,4 @@
-"""How many requests one back end takes, and how long its answers are kept: each connector states it about itself."""
+"""How many requests one backend takes, and how long its answers are kept: each backend's class states it."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,9 @@ class Limits:
     wait_seconds: float = 0.5
     """Before the second try; it doubles, with jitter. A Retry-After counts instead, where it is longer."""
     longest_wait_seconds: float = 30.0
-    """A Retry-After that is longer ends the tries: the next back end is tried."""
+    """A Retry-After that is longer ends the tries: the next backend is tried."""
     breaker_failures: int = 5
-    """After N failures in a row the back end is left alone …"""
+    """After N failures in a row the backend is left alone …"""
     breaker_seconds: float = 30.0
     """… for so long; then one request tries it."""
     keep_seconds: float = 24 * 3600.0

@@ -90,7 +90,7 @@ class MicroBatcher(Generic[Request, Found]):
             if self._closed:
                 raise SourceError(f"{self._name} is closed")
             if len(self._queue) >= self._most:
-                why = f"{self._name} is busy: {self._most} queries wait already; ask again in a moment"
+                why = f"{self._name} is busy: {self._most} queries are waiting already; try again in a moment"
                 raise SourceError(why, kind="rate", retry_after=1.0)
             while len(self._threads) < self._workers:
                 name = f"cairn-{self._name}-{len(self._threads)}"

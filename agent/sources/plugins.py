@@ -50,7 +50,7 @@ def load_plugin(name: str, options: Mapping[str, Any]) -> Source:
     plugins = installed()
     if name not in plugins:
         there = f"installed are: {', '.join(plugins)}" if plugins else "none is installed"
-        raise SetupError(f"there is no plug-in {name!r}; {there}. Install the package that brings it with pip")
+        raise SetupError(f"there is no plug-in {name!r}; {there}. Install the package that has it with pip")
     entry = plugins[name]
     of = f"the plug-in {name!r} of {_package(entry)}"
     _refuse_name(entry)
@@ -64,7 +64,9 @@ def load_plugin(name: str, options: Mapping[str, Any]) -> Source:
         why = f"{type(error).__name__}: {error}"
         raise SetupError(f"{of} cannot make its source ({why}); check [plugins.{name}] in cairn.toml") from error
     if (why := _no_source(made)) is not None:
-        raise SetupError(f"{of} made a {type(made).__name__}, which is no source: {why}; ask its author, or remove it")
+        raise SetupError(
+            f"{of} made a {type(made).__name__}, which is not a source: {why}; ask its author, or remove it"
+        )
     return cast(Source, made)
 
 

@@ -44,7 +44,9 @@ def choose(sources: Mapping[str, Source], names: Collection[str]) -> dict[str, S
     there = names_of(sources)
     if unknown := [name for name in wanted if name not in there]:
         near = nearest(unknown[0], there)
-        raise QuestionError(f"there is no source {unknown[0]!r}{near}; there are: {', '.join(there)}", about="sources")
+        raise QuestionError(
+            f"there is no source {unknown[0]!r}{near}; choose from: {', '.join(there)}", about="sources"
+        )
     picked = {name: sources[name] for name in wanted}
     picked[EVERY_SOURCE] = fused(picked, distinct(picked))
     others = [name for name in distinct(picked) if name != "kg"]

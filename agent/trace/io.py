@@ -54,4 +54,4 @@ def _trace(line: str, *, where: str) -> Trace:
         return Trace.model_validate_json(line)
     except ValidationError as error:
         wrong = wrong_fields(error, whole="the line", most=1)
-        raise SetupError(f"{where} is no trace of this version: {wrong}") from error
+        raise SetupError(f"{where} is not a trace of this version: {wrong}") from error

@@ -100,13 +100,13 @@ class Searched(_Step):
     note: str = ""
     """For example a filter that the source cannot honour."""
     backend: str = ""
-    """Which of the source's back ends answered; empty where it has only itself."""
+    """Which of the source's backends answered; empty where it has only itself."""
     cached: Cached = ""
     """`fresh` or `stale` where the answer was found before; stale means that another search failed."""
     credits: float = 0.0
     usd: float = 0.0
     failures: tuple[Failure, ...] = ()
-    """What failed before another back end, another try or the cache gave this answer."""
+    """What failed before another backend, another try or the cache gave this answer."""
 
 
 class SearchFailed(_Step):
@@ -120,7 +120,7 @@ class SearchFailed(_Step):
     """The `SourceError.kind`."""
     took: float = 0.0
     failures: tuple[Failure, ...] = ()
-    """Each back end and each try that failed, in their order."""
+    """Each backend and each try that failed, in their order."""
 
 
 class Skipped(_Step):

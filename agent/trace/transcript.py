@@ -253,7 +253,7 @@ def _planned(part: TranscriptPart, *, protocol: TextProtocol, sources: Collectio
         return replace(part, why=str(error))
     lenient = protocol.plan in ("graph", "calls") and not _is_json(part.said)
     return replace(
-        part, plan=plan, repaired=part.repaired or lenient, why="it is no strict JSON" if lenient else part.why
+        part, plan=plan, repaired=part.repaired or lenient, why="it is not strict JSON" if lenient else part.why
     )
 
 

@@ -232,7 +232,7 @@ def _address(pipe: Connection) -> str:
     try:
         address = pipe.recv()
     except EOFError as error:
-        raise SetupError("the server ended before it listened; its error stands above") from error
+        raise SetupError("the server ended before it listened; its error is above") from error
     if isinstance(address, Exception):
         raise SetupError(str(address)) from address
     return address

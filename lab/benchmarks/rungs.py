@@ -9,7 +9,7 @@ from typing import Final
 
 from agent.policies.ladder.plain import reduced
 from train.evaluation.metrics import exact_match, f1, interval, mean, percentile
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.statistics import compare
 
 CLOSED: Final = "closed-book"
@@ -39,7 +39,7 @@ class RungRow:
     over_cut: tuple[float, float, float] | None = None
 
 
-def rows_of(runs: Mapping[str, Sequence[Result]]) -> list[RungRow]:
+def rows_of(runs: Mapping[str, Sequence[QuestionResult]]) -> list[RungRow]:
     """The ways in their order, with plain RAG's replies cut as one more."""
     known = dict(runs)
     if RAG in known:
@@ -47,14 +47,14 @@ def rows_of(runs: Mapping[str, Sequence[Result]]) -> list[RungRow]:
     return [_row(way, results, known) for way, results in known.items() if results]
 
 
-def cut(result: Result) -> Result:
+def cut(result: QuestionResult) -> QuestionResult:
     """The same reply, cut to its short answer and scored again."""
     said = reduced(result.prediction, result.question)
     scored = {"em": float(exact_match(said, result.answers)), "f1": f1(said, result.answers)}
     return result.model_copy(update={"prediction": said, "metrics": result.metrics | scored})
 
 
-def _row(way: str, results: Sequence[Result], runs: Mapping[str, Sequence[Result]]) -> RungRow:
+def _row(way: str, results: Sequence[QuestionResult], runs: Mapping[str, Sequence[QuestionResult]]) -> RungRow:
     scored = [result for result in results if result.status == "scored"]
     right = _values(scored, "em")
     searches = _values(scored, "searches")
@@ -79,11 +79,11 @@ def _row(way: str, results: Sequence[Result], runs: Mapping[str, Sequence[Result
     )
 
 
-def _over(results: Sequence[Result], others: Sequence[Result]) -> tuple[float, float, float] | None:
+def _over(results: Sequence[QuestionResult], others: Sequence[QuestionResult]) -> tuple[float, float, float] | None:
     mine, theirs = ({each.id: each.metrics.get("em") or 0.0 for each in some} for some in (results, others))
     found = compare(theirs, mine)
     return (found.difference.value, found.difference.low, found.difference.high) if found else None
 
 
-def _values(results: Sequence[Result], name: str) -> list[float]:
+def _values(results: Sequence[QuestionResult], name: str) -> list[float]:
     return [value for result in results if (value := result.metrics.get(name)) is not None]

@@ -18,7 +18,7 @@ from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from train.evaluation.result import Result
+    from train.evaluation.result import QuestionResult
 
 REPORT: Final = Path("docs/bench/rungs.md")
 CODE: Final = ("agent/policies/ladder", "lab/benchmarks/rungs.py", "train/evaluation/baselines.py")
@@ -66,7 +66,7 @@ def register() -> None:
 def rungs(
     *,
     questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions as JSON lines.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Keep every run; a later call goes on with it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Keep every run there; a later call continues.")],
     name: Annotated[str, typer.Option("--name", help="Of this model, server and question list in the table.")] = "",
     rung: Annotated[
         list[Rung] | None, typer.Option("--rung", help="A rung beside these; may be repeated.  [default: auto]")
@@ -110,7 +110,7 @@ def _table(kept: dict[str, Any]) -> ReportTable:
 
 def _answered(
     settings: "CairnSettings", questions: Path, way: str, out: Path, *, limit: int | None, concurrency: int
-) -> "Sequence[Result]":
+) -> "Sequence[QuestionResult]":
     from lab.benchmarks.rungs import CLOSED, RAG
     from train.evaluation.chosen import QuestionChoice
     from train.evaluation.commands import watched

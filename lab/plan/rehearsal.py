@@ -22,7 +22,7 @@ from agent.errors import SetupError
 from agent.sources.questions import GoldQuestion
 from lab.plan.small_run import PROCESSES, run_here, run_shared
 from train.rewards.base import RewardTools
-from train.rewards.outside import EndpointJudge, EndpointReader
+from train.rewards.support.outside import EndpointJudge, EndpointReader
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
 from train.rl.tasks import protocols_of

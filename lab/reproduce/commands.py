@@ -22,7 +22,7 @@ PAGE: Final = "reproduction.md"
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help="multisearch, dag, evidence, reflect, kg, or all.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of everything; the same command goes on there.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of everything; to continue, run the same command again.")],
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="DIRECTION", help="Only this claim; may be repeated.")
     ] = None,
@@ -50,8 +50,8 @@ def reproduce(
 ) -> None:
     """Test the claims of five papers in miniature: train the arms, evaluate them, and say which claims hold.
 
-    What is done stays done, also after a kill; only trainings that ran begin
-    again, from their last state. Verdicts follow a rule that is fixed before.
+    Finished work is kept, also after a kill; interrupted trainings continue from
+    their last state. Verdicts follow a rule that is fixed beforehand.
 
     Example: cairn reproduce all --out runs/papers --dry-run
     """

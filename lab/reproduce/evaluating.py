@@ -77,7 +77,7 @@ def read_answers(folder: Path) -> Answers | None:
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     except (OSError, ValueError) as error:
-        raise SetupError(f"{path} cannot be read ({error}): remove it, and the same command makes it again") from error
+        raise SetupError(f"{path} cannot be read ({error}): remove it, then run the same command again") from error
 
 
 def _figures(kind: str, metrics: Mapping[str, float | None]) -> dict[str, Any]:

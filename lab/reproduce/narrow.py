@@ -9,30 +9,14 @@ from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.token_context import Sampled, TokenContext
 from agent.protocols import TextProtocol
+from lab.wrapped_policy import WrappedPolicy
 
 
 @dataclass(frozen=True)
-class NarrowPolicy:
+class NarrowPolicy(WrappedPolicy[EmbeddedPolicy]):
     """For protocols whose queries have a separator. The closing mark is put in the place of the separator."""
 
-    policy: EmbeddedPolicy
     queries: int
-
-    @property
-    def name(self) -> str:
-        return self.policy.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self.policy.context_tokens
-
-    @property
-    def continues(self) -> bool:
-        return self.policy.continues
-
-    @property
-    def instructed(self) -> bool:
-        return self.policy.instructed
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""

@@ -22,7 +22,7 @@ from lab.reproduce.work import do
 from lab.reproduce.worlds import evaluation_world, question_lists
 
 Say = Callable[[str], None]
-_AGAIN = "the same command goes on"
+_AGAIN = "run the same command again to continue"
 
 
 class Unfinished(SetupError):

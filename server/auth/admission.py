@@ -179,8 +179,8 @@ class Admission:
         wait = min(_LONGEST_RETRY_SECONDS, max(1, math.ceil(self.wait_seconds)))
         return ApiError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"{self._running:,} runs are on their way and {len(self._waiting):,} wait, as many as there may be; "
-            f"ask again in {wait} s, or raise max_runs or max_queue where the machine has room.",
+            f"{self._running:,} runs are active and {len(self._waiting):,} are waiting, which is the limit; "
+            f"try again in {wait} s, or raise max_runs or max_queue if the machine can take more.",
             code="server_busy",
             headers={"retry-after": str(wait)},
         )

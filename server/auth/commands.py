@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-key_app = typer.Typer(no_args_is_help=True, help="Keys of clients: who may ask the server, and how much.")
+key_app = typer.Typer(no_args_is_help=True, help="API keys: who may use the server, and how much.")
 
 StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="FILE|URL", help="The server's store.  [default: as in the settings]")
+    str | None, typer.Option("--store", metavar="FILE|URL", help="The server's store.  [default: from the settings]")
 ]
 
 
@@ -33,20 +33,24 @@ def register(app: typer.Typer) -> None:
 
 @key_app.command("add")
 def add(
-    name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
-    requests: Annotated[int | None, typer.Option("--requests-per-minute", min=1, help="Of every kind.")] = None,
-    runs: Annotated[int | None, typer.Option("--concurrent-runs", min=1, help="Questions at the same time.")] = None,
-    tokens: Annotated[int | None, typer.Option("--tokens-per-day", min=1, help="Read and written; by UTC.")] = None,
-    searches: Annotated[int | None, typer.Option("--searches-per-day", min=1, help="By UTC.")] = None,
-    credits: Annotated[float | None, typer.Option("--credits-per-day", min=0, help="Of paid sources; by UTC.")] = None,
+    name: Annotated[str, typer.Argument(help="Who uses the key; shown in the list.")],
+    requests: Annotated[int | None, typer.Option("--requests-per-minute", min=1, help="Requests of any kind.")] = None,
+    runs: Annotated[int | None, typer.Option("--concurrent-runs", min=1, help="Runs at the same time.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens-per-day", min=1, help="Tokens read and written, by UTC day.")
+    ] = None,
+    searches: Annotated[int | None, typer.Option("--searches-per-day", min=1, help="By UTC day.")] = None,
+    credits: Annotated[
+        float | None, typer.Option("--credits-per-day", min=0, help="Credits of paid sources, by UTC day.")
+    ] = None,
     store: StoreOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key. It is printed on standard output, once: what is kept is its SHA-256.
+    """Create a key. It is printed on standard output, once: only its SHA-256 is stored.
 
-    A limit that is left out does not hold. From the first key on every client
-    needs one; servers that run know new keys after two seconds.
+    Limits that are left out don't apply. Once there is a key, every client
+    needs one; running servers know new keys after two seconds.
 
     Example: cairn key add laptop
 
@@ -60,7 +64,7 @@ def add(
     if as_json:
         print_json({"id": key.id, "name": name, "key": secret.get_secret_value(), "limits": asdict(limits)})
         return
-    note(f"the key {key.id} of {name}; it is shown only now")
+    note(f"the key {key.id} of {name}; it is shown only once")
     output().print(secret.get_secret_value(), markup=False)
 
 
@@ -80,7 +84,7 @@ def list_keys(store: StoreOption = None, config: ConfigOption = None, as_json: J
         print_json({"keys": [_as_dict(key, used) for key, used in found]})
         return
     if not found:
-        note("there are no keys; make one: cairn key add NAME")
+        note("no keys yet; create one with: cairn key add NAME")
     for key, used in found:
         state = f"revoked {key.revoked:%Y-%m-%d}" if key.revoked else _limits(key.limits)
         spent = f"today {used.tokens:,} tokens, {used.searches:,} searches, {used.credits:g} credits"
@@ -95,7 +99,7 @@ def revoke(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a key back. Servers that run refuse it after two seconds; runs on their way go on.
+    """Revoke a key. Running servers refuse it after two seconds; active runs continue.
 
     Example: cairn key revoke 1a2b3c4d
     """

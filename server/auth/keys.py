@@ -195,7 +195,7 @@ class Keys:
             return
         limits = key.limits
         if limits.concurrent_runs is not None and runs >= limits.concurrent_runs:
-            raise _over(f"it has {runs} runs on their way and may have {limits.concurrent_runs}", wait_seconds=1)
+            raise _over(f"it has {runs} active runs, of at most {limits.concurrent_runs}", wait_seconds=1)
         _within_the_day(limits, self.spent.today(key.id), more=Used())
 
     def may_search(self, searches: int) -> None:
@@ -240,7 +240,7 @@ class Keys:
             recent.popleft()
         if len(recent) >= most:
             wait = ceil(recent[0] + MINUTE_SECONDS - now) if recent else ceil(MINUTE_SECONDS)
-            raise _over(f"it may ask {most:,} times a minute", wait_seconds=wait)
+            raise _over(f"it may send {most:,} requests a minute", wait_seconds=wait)
         recent.append(now)
 
 
@@ -254,7 +254,7 @@ def _by_id(store: KeyStore) -> Callable[[], Awaitable[Mapping[str, ApiKey]]]:
 def _unreadable() -> ApiError:
     return ApiError(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "The keys of clients cannot be read; look at the server's store, then ask again.",
+        "The API keys cannot be read; check the server's store, then try again.",
         code="keys_unreadable",
         headers={"retry-after": "2"},
     )
@@ -273,8 +273,8 @@ def _within_the_day(limits: KeyLimits, used: Used, *, more: Used) -> None:
     for name in (what.name for what in fields(used)):
         most, amount, wanted = getattr(limits, f"{name}_per_day"), getattr(used, name), getattr(more, name)
         if most is not None and amount + max(wanted - 1, 0) >= most:
-            also = f", and asks for {wanted:,} more" if wanted > 1 else ""
-            why = f"it used {amount:,} of its {most:,} {name} of today{also}"
+            also = f", and this request needs {wanted:,} more" if wanted > 1 else ""
+            why = f"it has used {amount:,} of its {most:,} {name} today{also}"
             raise _over(why, wait_seconds=_until_midnight())
 
 
@@ -286,7 +286,7 @@ def _until_midnight() -> int:
 def _over(why: str, *, wait_seconds: int) -> ApiError:
     return ApiError(
         HTTPStatus.TOO_MANY_REQUESTS,
-        f"The limit of this key is reached: {why}; ask again in {wait_seconds:,} s, or ask for a higher limit.",
+        f"This key has reached its limit: {why}; try again in {wait_seconds:,} s, or request a higher limit.",
         code="rate_limit_exceeded",
         headers={"retry-after": str(wait_seconds)},
     )

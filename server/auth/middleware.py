@@ -123,7 +123,7 @@ class AccessMiddleware:
         except ClientGone:
             return
         except Exception:  # the boundary: whatever broke is logged under the request's id, and nothing of it is shown
-            logger.exception("the request broke")
+            logger.exception("the request failed")
             if not started:
                 await internal_error().response()(scope, receive, send_marked)
         finally:
@@ -179,14 +179,14 @@ class AccessMiddleware:
         if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
             raise ApiError(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                f"The headers are larger than {HEADER_BYTES:,} bytes; leave out what this server does not need.",
+                f"The headers are larger than {HEADER_BYTES:,} bytes; send fewer or shorter ones.",
                 code="headers_too_large",
             )
         if len(scope["path"]) + len(scope.get("query_string", b"")) > HEADER_BYTES:
-            raise ApiError(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.", code="url_too_long")
+            raise ApiError(HTTPStatus.REQUEST_URI_TOO_LONG, "The URL is too long; shorten it.", code="url_too_long")
         if not scope["path"].startswith("/"):
             raise ApiError(
-                HTTPStatus.BAD_REQUEST, "Ask for a path, such as /healthz, and not for a whole URL.", code="invalid_url"
+                HTTPStatus.BAD_REQUEST, "Request a path, such as /healthz, not a full URL.", code="invalid_url"
             )
         named = headers.getlist("host")
         host = named[0] if len(named) == 1 else ""
@@ -201,7 +201,7 @@ class AccessMiddleware:
         if any(_authority(origin) != host for origin in headers.getlist("origin")):
             raise ApiError(
                 HTTPStatus.FORBIDDEN,
-                "Pages of other origins may not ask this server; call it from a program or from its own page.",
+                "Pages of other origins may not call this server; use a program, or the server's own page.",
                 code="origin_not_allowed",
             )
 

@@ -5,7 +5,7 @@ A rollout numbers passages as it shows them. A reader sees only the cited ones, 
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 from urllib.parse import quote
 
 from agent.checks import check_claim
@@ -228,8 +228,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 def doubt(claim: Claim) -> str:
     """What a reader must know of a claim that no passage supports; empty where one does, or it was never checked."""
-    if claim.check == "contradicted":
-        return CONTRADICTED
-    if claim.check != "not_found":
-        return ""
-    return NOT_FOUND if claim.cites or claim.ambiguous else UNCITED
+    match claim.check:
+        case "contradicted":
+            return CONTRADICTED
+        case "not_found":
+            return NOT_FOUND if claim.cites or claim.ambiguous else UNCITED
+        case "unchecked" | "verbatim" | "close":
+            return ""
+        case _:
+            assert_never(claim.check)

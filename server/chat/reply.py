@@ -5,7 +5,7 @@ Pure: knows neither frames nor sockets. The streamed and the whole answer are bo
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, assert_never
 
 from agent.protocols.base import TextProtocol
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Reflected, Step, Stopped, Trace
@@ -218,8 +218,12 @@ def _content(text: str) -> list[Part]:
 
 def _apology(stopped: Stopped) -> str:
     """Never an empty answer: what happened instead."""
-    if stopped.reason in ("engine", "cancelled", "interrupted"):
-        return ""
-    if stopped.reason == "forced":
-        return f"There is no answer: the budget of {str(stopped.budget).replace('_', ' ')} had ended before it."
-    return "There is no answer: the policy ended outside of its format."
+    match stopped.reason:
+        case "engine" | "cancelled" | "interrupted":
+            return ""
+        case "forced":
+            return f"There is no answer: the budget of {str(stopped.budget).replace('_', ' ')} had ended before it."
+        case "bad_format" | "answered":  # with an empty answer
+            return "There is no answer: the policy ended outside of its format."
+        case _:
+            assert_never(stopped.reason)

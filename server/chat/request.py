@@ -265,7 +265,7 @@ def read_request(request: ChatRequest, *, most_chars: int) -> ChatQuestion:
         ApiError: there is no question, or one that cannot be taken.
     """
     if request.n not in (None, 1):
-        raise bad_request(f"'n' is {request.n}, but one question gets one answer here: leave 'n' out.", param="n")
+        raise bad_request(f"'n' is {request.n}, but a question gets one answer; leave 'n' out.", param="n")
     return read_question(request.messages, most_chars=most_chars, param="messages")
 
 
@@ -282,17 +282,17 @@ def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -
     """
     turns = list(_turns(_recent(messages, most_chars=_RAW * most_chars)))
     if not turns or turns[-1][0] != "user":
-        raise bad_request("The last message must have the role 'user' and hold the question.", param=param)
+        raise bad_request("The last message must have the role 'user' and contain the question.", param=param)
     if kind := next((m.other_kind for m in messages if m.role == "user" and m.other_kind), None):
-        why = "it has no 'text'" if kind in TEXT_TYPES else "only text can be read here"
-        raise bad_request(f"The content holds a part of type {kind!r}, but {why}.", param=param)
+        why = "it has no 'text'" if kind in TEXT_TYPES else "only text is supported"
+        raise bad_request(f"The content has a part of type {kind!r}, but {why}.", param=param)
     question = turns.pop()[1]
     if not question:
-        raise bad_request("The question is empty; write it into the last message.", param=param)
+        raise bad_request("The question is empty; put it into the last message.", param=param)
     if len(question) > most_chars:
         raise bad_request(
-            f"The question has {len(question):,} characters; at most {most_chars:,} are taken. "
-            "Long texts belong into an index (cairn index build), from which the agent finds what it needs.",
+            f"The question has {len(question):,} characters; at most {most_chars:,} are allowed. "
+            "Put long texts into an index (cairn index build), from which the agent finds what it needs.",
             param=param,
             code="question_too_long",
         )

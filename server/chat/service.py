@@ -91,7 +91,7 @@ class Service:
             ApiError: with the names of those that are.
         """
         if model not in self.models:
-            message = f"There is no model {model!r} here; there are: {', '.join(self.models)}."
+            message = f"There is no model {model!r} here; choose from: {', '.join(self.models)}."
             raise ApiError(HTTPStatus.NOT_FOUND, message, param="model", code="model_not_found")
 
     def streams(self, produce: Callable[[Put], Awaitable[None]], *, last_words: LastWords | None = None) -> EventStream:
@@ -187,7 +187,7 @@ def make_turn(
     plain = chats or (bool(request.disable_search) and service.agent.policy.instructed)
     if plain and len(question.system) > service.question_chars:
         what = f"The instructions have {len(question.system):,} characters"
-        raise bad_request(f"{what}; at most {service.question_chars:,} are taken.", code="instructions_too_long")
+        raise bad_request(f"{what}; at most {service.question_chars:,} are allowed.", code="instructions_too_long")
     agent = _agent(service, request, system=question.system, plain=plain)
     try:
         trace = agent.new_trace(question.question, history=question.history, seed=request.seed or 0)
@@ -208,11 +208,11 @@ def failure_of(trace: Trace) -> ApiError | None:
     """What no answer can be made from."""
     stopped = trace.stopped
     if stopped is None or stopped.reason in ("cancelled", "interrupted"):
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "The rollout was ended; ask again.", code="interrupted")
+        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "The rollout was interrupted; try again.", code="interrupted")
     if stopped.reason == "engine":
         return ApiError(
             HTTPStatus.BAD_GATEWAY,
-            f"The engine behind the policy failed: {stopped.detail}. Check that it runs, then ask again.",
+            f"The engine behind the policy failed: {stopped.detail}. Check that it is running, then try again.",
             code="engine_failed",
         )
     return None
@@ -259,7 +259,7 @@ async def stream_turn(turn: ConversationTurn, put: Put) -> None:
         await turn.run(emit)
         failure = failure_of(turn.trace)
     except Exception:  # the boundary: the answer has begun, so the error goes into the stream
-        logger.exception("the rollout %s broke", turn.trace.id)
+        logger.exception("the rollout %s failed", turn.trace.id)
         failure = internal_error()
     if failure:
         put(error_frame(failure.body))

@@ -53,10 +53,10 @@ def check_model(answering: Answering | None, model: str) -> Answering:
     """
     if answering is None:
         raise QuestionError(
-            "no model answers from the evidence here; the operator names some with answer_url and answer_models"
+            "no model can answer from the evidence here; the operator can add some with answer_url and answer_models"
         )
     if model not in answering.models:
-        raise QuestionError(f"the model {model!r} may not answer here; there are: {', '.join(answering.models)}")
+        raise QuestionError(f"the model {model!r} cannot answer here; choose from: {', '.join(answering.models)}")
     return answering
 
 

@@ -3,7 +3,7 @@
 `agent.cli.draw` shows the same steps in a terminal, as blocks that move: nothing but the kinds of steps is common.
 """
 
-from typing import Final
+from typing import Final, assert_never
 
 from agent.rstool.prompt import one_line
 from agent.trace import (
@@ -25,12 +25,6 @@ from agent.trace import (
 )
 
 _MOST: Final = 160
-_SAID: Final[dict[type[Step], str]] = {
-    Thought: "Thought about it",
-    Merged: "Weighed what was found",
-    Reflected: "Looked back at what was found",
-    Answered: "Has an answer",
-}
 
 
 def step_sentence(step: Step) -> str:
@@ -58,10 +52,18 @@ def _sentence(step: Step) -> str:  # noqa: C901 - one case a kind of step
             return f"Reads {_count(len(step.passages), 'passage')}"
         case Evidenced():
             return f"Has {_count(len(step.claims), 'claim')}"
+        case Thought():
+            return "Thought about it"
+        case Merged():
+            return "Weighed what was found"
+        case Reflected():
+            return "Looked back at what was found"
+        case Answered():
+            return "Has an answer"
         case Stopped():
             return f"Ended: {step.reason}"
         case _:
-            return _SAID[type(step)]
+            assert_never(step)
 
 
 def _count(number: int, noun: str, nouns: str = "") -> str:

@@ -72,7 +72,7 @@ class EvidenceService:
         """
         question, most = whole(arguments.question), self.service.question_chars
         if len(question) > most:
-            raise QuestionError(f"the question has {len(question):,} characters; at most {most:,} are read")
+            raise QuestionError(f"the question has {len(question):,} characters; at most {most:,} are allowed")
         agent = agent_for(self.agents, **arguments.choice)
         return Search(self.service, agent, agent.new_trace(question), arguments.budget, self.enter)
 

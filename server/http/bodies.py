@@ -25,7 +25,9 @@ async def check_shape(body: bytes, *, path: str) -> None:
         ApiError: 400, with what is allowed.
     """
     if b"\0" in body:  # UTF-16 or UTF-32, in which nothing can be counted; UTF-8 JSON holds no NUL
-        raise ApiError(HTTPStatus.BAD_REQUEST, "The body is no UTF-8; send JSON as UTF-8.", code="invalid_body")
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST, "The body is not valid UTF-8; encode the JSON as UTF-8.", code="invalid_body"
+        )
     most = VALUES_AT.get(path, VALUES)
     if _separators(body) <= DEPTH:
         return
@@ -37,7 +39,7 @@ async def check_shape(body: bytes, *, path: str) -> None:
         why = f"values nested more than {DEPTH} deep"
     else:
         return
-    raise ApiError(HTTPStatus.BAD_REQUEST, f"The body holds {why}; send less in one request.", code="body_too_complex")
+    raise ApiError(HTTPStatus.BAD_REQUEST, f"The body has {why}; send less in one request.", code="body_too_complex")
 
 
 def shape(body: bytes, *, most: int) -> tuple[int, int]:
@@ -95,7 +97,7 @@ def capped(receive: Receive, *, most_bytes: int, seconds: float) -> Receive:
         except TimeoutError:
             raise ApiError(
                 HTTPStatus.REQUEST_TIMEOUT,
-                f"The body was not there after {seconds:g} s; send it at once.",
+                f"The body did not arrive within {seconds:g} s; send it right after the headers.",
                 code="body_too_slow",
                 headers={"connection": "close"},
             ) from None
@@ -114,7 +116,7 @@ def capped(receive: Receive, *, most_bytes: int, seconds: float) -> Receive:
             total += len(message.get("body", b""))
         raise ApiError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body is larger than {most_bytes:,} bytes; send a shorter question, and long texts as an index.",
+            f"The body is larger than {most_bytes:,} bytes; shorten the question, and put long texts into an index.",
             code="body_too_large",
         )
 

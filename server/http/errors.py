@@ -36,7 +36,7 @@ _MOST_PARAM_CHARS: Final = 200
 _GONE: Final = 499
 """No client reads it, but logs and metrics do."""
 ONLY_RETRIEVAL: Final = (
-    "this server was started with --retrieval-only and answers POST /retrieve; start it without, to ask questions"
+    "this server was started with --retrieval-only and answers only POST /retrieve; start it without that option"
 )
 
 
@@ -80,7 +80,7 @@ def bad_request(message: str, *, param: str | None = None, code: str = "invalid_
 def internal_error() -> ApiError:
     return ApiError(
         HTTPStatus.INTERNAL_SERVER_ERROR,
-        "The server failed in a way that it did not expect; its log says more under this response's x-request-id.",
+        "The server hit an unexpected error; its log has the details under this response's x-request-id.",
         code="internal_error",
     )
 
@@ -88,7 +88,7 @@ def internal_error() -> ApiError:
 def server_stops() -> ApiError:
     return ApiError(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "The server was stopped; ask again when it runs.",
+        "The server was stopped; try again when it is running.",
         code="server_stops",
         headers={"retry-after": "1"},
     )
@@ -135,12 +135,12 @@ def _of_routing(request: Request, error: HTTPException, instead: str) -> ApiErro
             return ApiError(HTTPStatus.NOT_FOUND, message, code="unknown_url")
         case HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = (error.headers or {}).get("Allow", "another method")
-            message = f"{where} is not possible; this address takes {allowed}."
+            message = f"{where} is not allowed; this path accepts {allowed}."
             return ApiError(
                 HTTPStatus.METHOD_NOT_ALLOWED, message, code="method_not_allowed", headers=dict(error.headers or {})
             )
         case _:
-            message = f"The body cannot be read ({error.detail}); send a JSON object that holds {_example(request)}."
+            message = f"The body cannot be read ({error.detail}); send a JSON object with {_example(request)}."
             return ApiError(HTTPStatus(error.status_code), message, code="invalid_body")
 
 
@@ -150,10 +150,10 @@ def _of_body(detail: Mapping[str, Any], *, example: str) -> ApiError:
     match detail["type"]:
         case "json_invalid":
             why = detail.get("ctx", {}).get("error", "no JSON")
-            message = f"The body is no valid JSON ({why} at character {path}); fix it there."
+            message = f"The body is not valid JSON ({why} at character {path}); fix it there."
             return bad_request(message, code="invalid_json")
         case "missing" if path:
-            message = f"{path!r} is missing; a request holds at least {example}."
+            message = f"{path!r} is missing; a request needs at least {example}."
             return bad_request(message, param=path, code="missing_required_parameter")
         case _ if not path:
             message = f"The body must be a JSON object, sent as Content-Type: application/json, with {example}."

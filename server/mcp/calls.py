@@ -99,13 +99,13 @@ class Calls:
             return _failed(said)
         except StoreError as error:
             logger.warning("%s", error)
-            return _failed(f"the search is not known now: {error.hint}; ask again in a moment")
+            return _failed(f"the search cannot be looked up: {error.hint}; try again in a moment")
         except ServerStops:
             return _failed(server_stops().detail)
         except MCPError:
             raise
         except Exception:  # the boundary: a client gets a sentence, the log gets the bug
-            logger.exception("the MCP tool %s broke", name)
+            logger.exception("the MCP tool %s failed", name)
             return _failed(internal_error().detail)
 
     async def _call(
@@ -135,7 +135,7 @@ def _read(kind: type[Arguments], name: str, arguments: Mapping[str, Any]) -> Arg
         return kind.model_validate(arguments)
     except ValidationError as error:
         wrong = wrong_fields(error, whole="arguments")
-        raise QuestionError(f"{name} cannot be called like this: {wrong}") from error
+        raise QuestionError(f"invalid arguments for {name}: {wrong}") from error
 
 
 def _evidence(bundle: EvidenceBundle) -> types.CallToolResult:

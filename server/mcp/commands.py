@@ -24,8 +24,8 @@ def register(app: typer.Typer) -> None:
 def serve_mcp(*, load: Load) -> None:
     """Offer the search for evidence to an MCP client, over standard input and output.
 
-    The client starts this command, and it ends when the client leaves. A
-    server that runs already offers the same at /mcp over HTTP: cairn serve.
+    The client starts this command, which ends when the client leaves. A
+    running server (cairn serve) offers the same over HTTP at /mcp.
     """
     from agent.build.agent import notices
     from agent.cli.model import ready

@@ -47,7 +47,7 @@ class McpApp:
         if scope["method"] != "POST":
             raise ApiError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
-                f"{scope['method']} {PATH} is not possible; MCP clients send POST here, and there are no sessions.",
+                f"{scope['method']} {PATH} is not allowed; MCP clients send POST here, and there are no sessions.",
                 code="method_not_allowed",
                 headers={"allow": "POST"},
             )

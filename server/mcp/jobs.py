@@ -75,9 +75,9 @@ class Jobs:
         """
         row, room = await self._find(id, wait_seconds=wait_seconds)
         if row.running:
-            raise QuestionError(f"the search {id} still runs; ask again, with wait_seconds to wait for its end")
+            raise QuestionError(f"the search {id} is still running; try again, with wait_seconds to wait until it ends")
         if row.state == "cancelled":
-            raise QuestionError(f"the search {id} was cancelled; start another one")
+            raise QuestionError(f"the search {id} was cancelled; start a new one")
         trace = await self._trace(row)
         return bundle_of(trace, budget=SizeBudget(chars=room.max_chars, tokens=room.max_tokens))
 
@@ -129,7 +129,7 @@ class Jobs:
             return live.trace
         stored = await self._run_manager.store.reads.trace(row.id)
         if stored is None:
-            raise QuestionError(f"the search {row.id} was removed; start another one", about="id")
+            raise QuestionError(f"the search {row.id} was removed; start a new one", about="id")
         return read_trace(stored)
 
 

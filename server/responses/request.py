@@ -9,7 +9,7 @@ from agent.sanitize.strict import Chars
 from server.chat.request import ChatQuestion, Effort, Incoming, Message, Name, RunOptions, Text, read_question
 from server.http.errors import bad_request
 
-_NO_ITEMS: Final = "No item is kept by its id here; send the earlier items whole, as every client can."
+_NO_ITEMS: Final = "Items are not stored by id here; send the earlier items in full."
 
 
 class MessageIn(Message):
@@ -111,7 +111,7 @@ def read_request(request: ResponseRequest, *, before: Sequence[Message] = (), mo
     """
     if len(request.instructions or "") > most_chars:
         raise bad_request(
-            f"The instructions have {len(request.instructions or ''):,} characters; at most {most_chars:,} are taken.",
+            f"The instructions have {len(request.instructions or ''):,} characters; the limit is {most_chars:,}.",
             param="instructions",
             code="instructions_too_long",
         )

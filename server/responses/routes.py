@@ -45,7 +45,9 @@ def _add_kept(app: FastAPI, store: ResponseStore) -> None:
     async def get_response(id: str, *, stream: bool = False) -> ResponseObject:
         """A response that was kept, or one in the background as far as it is. It comes whole."""
         if stream:
-            why = "A kept response comes whole; leave 'stream' out, or follow its run under /api/runs/{id}/events."
+            why = (
+                "A stored response is not streamed; leave 'stream' out, or follow its run under /api/runs/{id}/events."
+            )
             raise bad_request(why, param="stream")
         return await store.get(id)
 

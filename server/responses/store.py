@@ -41,7 +41,7 @@ class ResponseStore:
         """
         row, _ = await self._find(id)
         if row.running or not await self._run_manager.store.writes.delete(row.id):
-            message = f"The response goes on; cancel it first, with POST to /v1/responses/{id}/cancel."
+            message = f"The response is still running; cancel it first with POST /v1/responses/{id}/cancel."
             raise ApiError(HTTPStatus.CONFLICT, message, code="response_goes_on")
 
     async def cancel(self, id: str) -> ResponseObject:
@@ -52,7 +52,7 @@ class ResponseStore:
         """
         row, response = await self._find(id)
         if not response.background:
-            message = "Only a response with 'background' can be cancelled; of others the client closes its connection."
+            message = "Only a response with 'background' can be cancelled; for others, close the connection."
             raise bad_request(message, code="not_in_background")
         if row.running:
             await self._run_manager.command(row.id, "cancel")
@@ -73,7 +73,9 @@ class ResponseStore:
                 f"{error.detail[:-1]}; {_INSTEAD}.", param=name, code="previous_response_not_found"
             ) from error
         if row.running:
-            raise bad_request("The previous response goes on; wait for its end.", param=name, code="response_goes_on")
+            raise bad_request(
+                "The previous response is still running; wait for it.", param=name, code="response_goes_on"
+            )
         stored = await self._run_manager.store.reads.trace(row.id)
         trace = read_trace(stored) if stored else None
         answer = "\n\n".join(
@@ -94,7 +96,9 @@ class ResponseStore:
             raise ApiError(HTTPStatus.NOT_FOUND, why, param="id", code="response_not_found")
         if row.state == "interrupted":
             response.status = "failed"
-            response.error = response.error or ResponseFailure(message="The server that made it ended; ask again.")
+            response.error = response.error or ResponseFailure(
+                message="The server that made it has stopped; try again."
+            )
         return row, response
 
 

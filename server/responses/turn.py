@@ -100,6 +100,6 @@ class ResponseTurn:
             output.cancel(turn.reply)
             raise
         except Exception:  # the boundary: the response has begun, so the error goes into it
-            logger.exception("the rollout %s broke", turn.trace.id)
+            logger.exception("the rollout %s failed", turn.trace.id)
             failure = internal_error()
         return failure, output.fail(failure, turn.reply) if failure else output.end(turn.reply, turn.trace)

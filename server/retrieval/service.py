@@ -162,7 +162,7 @@ class Retriever:
         if size > _SMALL_BYTES and self._unread + size > self.bounds.unread_bytes:
             raise ApiError(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                "Too many answers wait for their clients to read them; ask again in a few seconds.",
+                "Too many responses are waiting for slow clients; try again in a few seconds.",
                 code="server_busy",
                 headers={"retry-after": "5"},
             )
@@ -205,7 +205,7 @@ class Retriever:
         found = self.sources.get(name or self.default)
         if found is None:
             there = ", ".join(self.sources)
-            raise bad_request(f"There is no source {name!r} here; there are: {there}.", param="source")
+            raise bad_request(f"There is no source {name!r} here; choose from: {there}.", param="source")
         return found
 
     def _check(self, request: RetrieveRequest, topk: int) -> None:
@@ -216,11 +216,11 @@ class Retriever:
                 code="too_many_queries",
             )
         if topk > self.bounds.topk:
-            raise bad_request(f"'topk' is {topk}; at most {self.bounds.topk} documents are given.", param="topk")
+            raise bad_request(f"'topk' is {topk}; at most {self.bounds.topk} documents are returned.", param="topk")
         if len(request.queries) * topk > self.bounds.documents:
             raise bad_request(
                 f"{len(request.queries):,} queries with {topk} documents each are more than the "
-                f"{self.bounds.documents:,} documents of one answer; send fewer queries, or ask for fewer documents.",
+                f"{self.bounds.documents:,} documents of one answer; send fewer queries, or request fewer documents.",
                 param="topk",
                 code="too_many_documents",
             )
@@ -230,7 +230,7 @@ class Retriever:
         if self._taken and self._taken + count > self.bounds.waiting:
             raise ApiError(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"{self._taken:,} queries are on their way and {self.bounds.waiting:,} may be; ask again in a second.",
+                f"{self._taken:,} queries are in progress, of at most {self.bounds.waiting:,}; try again in a second.",
                 code="server_busy",
                 headers={"retry-after": "1"},
             )
@@ -334,7 +334,7 @@ def _body(
     }
     if sum(len(lists.get(query, "")) for query in queries) > most:
         raise bad_request(
-            f"The documents have more than {most:,} bytes; send fewer queries, or ask for fewer documents.",
+            f"The documents have more than {most:,} bytes; send fewer queries, or request fewer documents.",
             param="topk",
             code="answer_too_large",
         )

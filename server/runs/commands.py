@@ -21,9 +21,9 @@ trace_app = typer.Typer(no_args_is_help=True, help="The runs that a server kept:
 
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="FILE|URL", help="The server's store.  [default: as the settings say]"),
+    typer.Option("--store", metavar="FILE|URL", help="The server's store.  [default: from the settings]"),
 ]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, its beginning, or last.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, the start of one, or last.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,13 +34,13 @@ def register(app: typer.Typer) -> None:
 @trace_app.command("list")
 def list_traces(
     *,
-    search: Annotated[str, typer.Option(metavar="WORDS", help="Only where words of question or answer begin so.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, the latest first.")] = 20,
+    search: Annotated[str, typer.Option(metavar="WORDS", help="Only runs with words that start like this.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, newest first.")] = 20,
     store: StoreOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs, the latest first.
+    """List the runs, newest first.
 
     Example: cairn trace list --search "aurora falls"
     """
@@ -64,7 +64,7 @@ def list_traces(
             markup=False,
         )
     if not rows:
-        messages().print("there are no runs; cairn serve keeps those that it answers")
+        messages().print("no runs yet; cairn serve keeps the ones that it answers")
 
 
 @trace_app.command("show")
@@ -91,15 +91,14 @@ def show(
 def replay(
     id: IdArgument,
     *,
-    speed: Annotated[float, typer.Option(min=0, help="2 is twice as fast as it was; 0 does not wait at all.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0, help="2 is twice as fast as the run was; 0 does not wait.")] = 1.0,
     store: StoreOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay the steps of a run, with the times that they had.
+    """Replay the steps of a run, with their original timing.
 
-    With --json each step is printed when its time has come, all of them as
-    one object's list.
+    With --json each step is printed at its time, as part of one object.
 
     Example: cairn trace replay last --speed 4
     """
@@ -122,7 +121,7 @@ def export_trace(
     id: IdArgument,
     *,
     format: Annotated[str, typer.Option("--format", help="json, markdown, html or bibtex.")] = "json",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Instead of standard output.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: standard output.")] = None,
     store: StoreOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -182,11 +181,9 @@ def _trace(id: str, store: str | None, config: Path | None) -> "Trace":
         else:
             found = await opened.reads.beginning_with(id)
         if not found:
-            raise SetupError(
-                f"there is no run {id!r} in {opened.database.name}; cairn trace list shows those there are"
-            )
+            raise SetupError(f"there is no run {id!r} in {opened.database.name}; list the runs with: cairn trace list")
         if len(found) > 1 and id not in found:
-            raise SetupError(f"more than one run begins with {id!r}; write more of its id")
+            raise SetupError(f"several runs start with {id!r}; give more of the id")
         run = id if id in found else found[0]
         look, stored = await opened.reads.look(run), await opened.reads.trace(run)
         begun = stored or ""
@@ -220,5 +217,5 @@ def _with_store(store: str | None, config: Path | None, read: "Callable[[RunStor
             await opened.aclose()
 
     if opened.database.file is not None and not opened.database.file.exists():
-        raise SetupError(f"there is no store at {opened.database.file} yet; cairn serve makes one")
+        raise SetupError(f"there is no store at {opened.database.file} yet; cairn serve creates one")
     return asyncio.run(main())

@@ -192,11 +192,11 @@ class RunManager:
         except asyncio.CancelledError:
             pass  # the trace says who cancelled it
         except Exception:  # the boundary: whatever broke, the run has an end
-            logger.exception("the rollout %s broke", run.id)
+            logger.exception("the rollout %s failed", run.id)
         finally:
             then()
             if run.trace.stopped is None:
-                stopped = Stopped(reason="interrupted", detail="the run broke; the server's log says more")
+                stopped = Stopped(reason="interrupted", detail="the run failed; the server's log has the details")
                 run.trace.steps.append(stopped)
                 run.emit(stopped)
             self._writer.ended(run, lambda: self._live.pop(run.id, None))

@@ -122,7 +122,7 @@ def _add_one(app: FastAPI, run_manager: RunManager) -> None:
         """Remove a run that has ended, with all that is stored of it."""
         row = await _found(run_manager, id)
         if row.running or not await run_manager.store.writes.delete(id):
-            message = "The run goes on; cancel it first, with POST to its /cancel."
+            message = "The run is still running; cancel it first with POST to its /cancel."
             raise ApiError(HTTPStatus.CONFLICT, message, code="run_goes_on")
 
     @app.get("/api/runs/{id}/export", response_model=None, responses={200: _FILES})
@@ -148,7 +148,7 @@ def _add_events(app: FastAPI, service: Service, run_manager: RunManager) -> None
         try:
             place = StreamPosition.of(last_event_id or after)
         except ValueError:
-            message = "The last event's id is none of this run's; leave it out to begin at the beginning."
+            message = "The last event id does not belong to this run; leave it out to start from the beginning."
             raise bad_request(message, param="Last-Event-ID") from None
         await _found(run_manager, id)
         if place.over:
@@ -219,7 +219,7 @@ def _cursor(before: str) -> tuple[float, str]:
     try:
         return float(created), storable(id)
     except ValueError:
-        raise bad_request("'before' must be 'next' of the page before.", param="before") from None
+        raise bad_request("'before' must be the 'next' of an earlier page.", param="before") from None
 
 
 def _nothing() -> None:
@@ -234,4 +234,4 @@ async def _on_store_error(_: Request, error: Exception) -> Response:
     if error.kind == "unreadable":
         return ApiError(HTTPStatus.CONFLICT, why, code="run_unreadable").response()
     status, headers = HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "2"}
-    return ApiError(status, f"{why} Ask again in a moment.", code="store_failed", headers=headers).response()
+    return ApiError(status, f"{why} Try again in a moment.", code="store_failed", headers=headers).response()

@@ -241,7 +241,7 @@ class Writer:
         if self._failing_since is None:
             self._failing_since = monotonic()
             bug = None if isinstance(error, StoreError) else error
-            logger.warning("%s; runs go on and are stored when it works again", error, exc_info=bug)
+            logger.warning("%s; runs continue and are stored when it works again", error, exc_info=bug)
         if self._out_of_patience:
             self._show_all()
 
@@ -250,7 +250,7 @@ class Writer:
         if not (self._live or self._bringing or self._ended):
             return  # no one waits
         if self._failing_since is None:
-            logger.warning("the store does not answer; runs go on and are stored when it works again")
+            logger.warning("the store does not answer; runs continue and are stored when it works again")
         self._failing_since = monotonic() - self._patience_seconds
         self._show_all()
 

@@ -69,7 +69,7 @@ def url_of(store: str) -> URL:
     try:
         url = make_url(store)
     except (ArgumentError, ValueError):  # what it says may hold the password
-        raise SetupError("the store is no URL that can be read; write it as postgresql://host/database") from None
+        raise SetupError("the store's URL cannot be parsed; write it as postgresql://host/database") from None
     match url.get_backend_name():
         case "sqlite":
             return url.set(drivername="sqlite+aiosqlite")

@@ -11,13 +11,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 StoreErrorKind = Literal["full", "locked", "unreachable", "refused", "newer", "unreadable", "broken"]
 
 _HINTS: Final[dict[StoreErrorKind, str]] = {
-    "full": "there is no room left for it; free some space, or keep less (CAIRN_STORE_RUNS, CAIRN_STORE_DAYS)",
-    "locked": "another program holds it; end that program, or name another file with CAIRN_STORE",
+    "full": "the disk is full; free some space, or keep less (CAIRN_STORE_RUNS, CAIRN_STORE_DAYS)",
+    "locked": "another program is using it; end that program, or name another file with CAIRN_STORE",
     "unreachable": "it cannot be reached; check the address and that the database runs",
-    "refused": "it does not take what was written; report to the makers of Cairn what the log says",
+    "refused": "it rejected what was written; please report this as a bug, with the server's log",
     "newer": "a newer Cairn wrote it; update this one, or name another store with CAIRN_STORE",
     "unreadable": "it holds a run that this Cairn cannot read; update it, or delete that run",
-    "broken": "it does not work; name another store with CAIRN_STORE, or restore it from a copy",
+    "broken": "it cannot be used; name another store with CAIRN_STORE, or restore it from a copy",
 }
 _SQLITE: Final[dict[int, StoreErrorKind]] = {
     sqlite3.SQLITE_FULL: "full",

@@ -40,7 +40,7 @@ class Readiness:
         if self.policy:
             said["engine"] = self.policy.name
         if self.retriever.runs.closing:
-            return said | {"status": "stopping", "why": "the server stops"}
+            return said | {"status": "stopping", "why": "the server is shutting down"}
         async with self._probing:
             try:
                 await self.retriever.probe()
@@ -67,7 +67,7 @@ async def _failure(probe: Callable[[], Awaitable[None]], *, seconds: float) -> s
     except PolicyError as error:
         return str(error)
     except TimeoutError:
-        return f"the engine gave no sign in {seconds:g} s"
+        return f"the engine sent nothing in {seconds:g} s"
     return ""
 
 

@@ -53,7 +53,7 @@ class Meters(Observer):
             buckets=_TOKEN_SECONDS,
             registry=self.registry,
         )
-        self._active = Gauge("cairn_runs_active", "Runs that go on.", registry=self.registry)
+        self._active = Gauge("cairn_runs_active", "Active runs.", registry=self.registry)
         self._waiting = Gauge("cairn_runs_waiting", "Requests that wait for a slot.", registry=self.registry)
         self._runs = Counter("cairn_runs_total", "Runs that ended.", ["reason"], registry=self.registry)
         self._cancelled = Counter(
@@ -64,7 +64,7 @@ class Meters(Observer):
         )
         self._search_seconds = Histogram(
             "cairn_search_duration_seconds",
-            "One search of a source, with its tries and back ends.",
+            "One search of a source, with its tries and backends.",
             ["source"],
             buckets=_SEARCH_SECONDS,
             registry=self.registry,

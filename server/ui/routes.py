@@ -92,5 +92,5 @@ async def _bundle(run_manager: RunManager, id: str) -> EvidenceBundle:
     if row is None or stored is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"There is no run {id!r}.", param="id", code="run_not_found")
     if row.running:
-        raise ApiError(HTTPStatus.CONFLICT, "The run goes on; ask again when it has ended.", code="run_goes_on")
+        raise ApiError(HTTPStatus.CONFLICT, "The run is still running; try again when it ends.", code="run_goes_on")
     return bundle_of(read_trace(stored))

@@ -101,13 +101,13 @@ def test_a_user_adds_a_protocol_with_a_file(tmp_path: Path):
         (MINIMAL.replace('"q"', '["q", "/q"]'), r"the key 'tags\.search\.open'"),
         (
             MINIMAL.replace("[tags]", 'chat = "qwen"\n[tags]'),
-            "there is no chat template 'qwen'; there are: plain, chatml",
+            "there is no chat template 'qwen'; choose from: plain, chatml",
         ),
         (MINIMAL.replace("[tags]", 'deliver = "user"\n[tags]'), "deliver = 'user' needs a chat template; name one"),
         (MINIMAL.replace("queries", "calls"), r"write a table \[tools\.NAME\]"),
         (
             MINIMAL.replace("[tags]", 'passage = "{titel}"\n[tags]'),
-            r"passage holds \{titel\}, which means nothing; there are",
+            r"passage holds \{titel\}, which means nothing; choose from",
         ),
         (MINIMAL.replace("[tags]", 'each = "{"\n[tags]'), "each is no template"),
         (MINIMAL.replace("[tags]", 'stops = ["merge"]\n[tags]'), "it stops at 'merge', and no tag has that role"),
@@ -121,7 +121,7 @@ def test_a_protocol_file_that_cannot_be_used_says_why(tmp_path: Path, content: s
 
 
 def test_an_unknown_protocol_is_answered_with_those_there_are():
-    with pytest.raises(SetupError, match="there are: cairn, multisearch"):
+    with pytest.raises(SetupError, match="choose from: cairn, multisearch"):
         protocol_named("../cairn")
     with pytest.raises(SetupError, match="no protocol 'Search-R1'; did you mean 'search-r1'"):
         protocol_named("Search-R1")

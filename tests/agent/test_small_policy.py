@@ -75,7 +75,7 @@ def test_it_answers_from_a_users_documents_with_a_citation(documents: Path):
     ready = with_policy(CairnSettings(corpus=documents))
     assert is_small(ready)
     assert ready.protocols == ("cairn", "evidence")
-    assert "small-v1 writes" in notices(ready)[0]
+    assert "Answers come from small-v1" in notices(ready)[0]
     agent = build_agent(ready)
     trace = asyncio.run(agent.run(agent.new_trace("Where was Lina Orr born?")))
     asyncio.run(agent.aclose())

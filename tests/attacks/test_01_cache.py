@@ -94,5 +94,5 @@ def test_a_cache_that_others_can_write_to_is_left_alone(product: Product, tmp_pa
         os.chown(folder, 4242, 4242)  # root's own folders are the administrator's
     done = look(product, folder)
     assert not mark.exists()
-    assert "searches go on without it" in done.stderr
+    assert "searches continue without it" in done.stderr
     assert not (folder / "searches.sqlite").exists()

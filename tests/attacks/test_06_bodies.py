@@ -40,7 +40,7 @@ def test_many_wrong_members_get_one_short_error_and_hold_up_no_one(product: Prod
             with pulse(server.url) as healthy:
                 answer = ask(server.url + path, body, headers=accept)
             assert answer.status == 400, name
-            assert "the body holds more than" in answer.error["message"].lower(), name
+            assert "the body has more than" in answer.error["message"].lower(), name
             assert len(answer.body) < MOST_ANSWER_BYTES, name
             assert healthy.longest < LONGEST_SECONDS, name
 

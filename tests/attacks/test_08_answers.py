@@ -71,7 +71,7 @@ def test_an_answer_counts_as_a_run_of_its_key(product: Product, tmp_path: Path) 
         slow.let.set()
         first.join()
     assert [answer.status for answer in more] == [429, 429, 429]
-    assert "it has 1 runs on their way and may have 1" in more[0].error["message"]
+    assert "it has 1 active runs, of at most 1" in more[0].error["message"]
 
 
 def test_its_tokens_are_those_of_its_key(product: Product, tmp_path: Path) -> None:

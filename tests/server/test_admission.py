@@ -59,7 +59,7 @@ def test_too_many_are_refused_at_once_while_those_that_came_before_are_answered(
     error = refused.json()["error"]
     assert (error["type"], error["code"]) == ("rate_limit_error", "server_busy")
     assert int(refused.headers["retry-after"]) >= 1
-    assert "2 runs are on their way and 1 wait" in error["message"]
+    assert "2 runs are active and 1 are waiting" in error["message"]
     assert took < 0.5, "far above the 50 ms of a machine of its own"
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert all("Trieste" in answer.text for answer in answers)

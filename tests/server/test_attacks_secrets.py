@@ -84,7 +84,7 @@ def settings_of(engine: str, source: str, folder: Path) -> CairnSettings:
 async def planted(
     folder: Path, log: io.StringIO, spans: InMemorySpanExporter, traces: list[Trace], *replies: Reply | Refusal
 ) -> AsyncGenerator[tuple[httpx2.AsyncClient, str]]:
-    """A server with real connectors, whose source repeats its key in its refusal; a client, and a key of its own."""
+    """A server with real backends, whose source repeats its key in its refusal; a client, and a key of its own."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(chat_server(*replies))
         source = await stack.enter_async_context(ApiServer())

@@ -135,7 +135,7 @@ def test_a_key_may_ask_so_often_a_minute() -> None:
     answers = ask(store, header, header, header)
     assert [code(answer) for answer in answers] == [(200, ""), (200, ""), (429, "rate_limit_exceeded")]
     assert 1 <= int(answers[2].headers["retry-after"]) <= 60
-    assert "2 times a minute" in answers[2].json()["error"]["message"]
+    assert "2 requests a minute" in answers[2].json()["error"]["message"]
 
 
 @pytest.mark.parametrize("what", ["tokens", "searches"])
@@ -145,7 +145,7 @@ def test_a_key_that_has_used_up_its_day_is_sent_away_until_midnight(what: str) -
     answers = ask(store, header, header)
     assert [code(answer) for answer in answers] == [(200, ""), (429, "rate_limit_exceeded")]
     assert 0 < int(answers[1].headers["retry-after"]) <= 86_400
-    assert f"1 {what} of today" in answers[1].json()["error"]["message"]
+    assert f"1 {what} today" in answers[1].json()["error"]["message"]
     used = asyncio.run(store.used(id, datetime.now(UTC).date()))
     assert used.searches == 2
     assert used.tokens > 100
@@ -194,7 +194,7 @@ def test_searches_without_a_run_are_counted_and_limited_too() -> None:
     header, id = made(store, searches_per_day=5, tokens_per_day=1)
     answers = retrieve(store, header, 3, 3, 2, 1)
     assert [code(answer)[0] for answer in answers] == [200, 429, 200, 429]
-    assert "3 of its 5 searches of today, and asks for 3 more" in answers[1].json()["error"]["message"]
+    assert "3 of its 5 searches today, and this request needs 3 more" in answers[1].json()["error"]["message"]
     assert asyncio.run(store.used(id, datetime.now(UTC).date())) == Used(searches=5, credits=10.0)
     header, _ = made(store, credits_per_day=3.0)
     assert [code(answer)[0] for answer in retrieve(store, header, 2, 1)] == [200, 429]
@@ -216,7 +216,7 @@ def test_a_search_over_mcp_counts_for_the_key_that_requested_it() -> None:
 
     first, second = asyncio.run(run())
     assert "Trieste" in first
-    assert "The limit of this key is reached" in second
+    assert "This key has reached its limit" in second
     assert asyncio.run(store.used(id, datetime.now(UTC).date())).searches == 2
 
 

@@ -25,7 +25,7 @@ ENGINE = Path(__file__).parent.parent / "fixtures" / "engine"
 def test_a_port_in_use_is_a_sentence_with_a_hint() -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(SetupError, match=f"port {port} on 127.0.0.1 cannot be taken .* --port"):
+        with pytest.raises(SetupError, match=f"port {port} on 127.0.0.1 cannot be used .* --port"):
             bind("127.0.0.1", port)
 
 

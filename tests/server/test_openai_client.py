@@ -217,7 +217,7 @@ def test_the_models_are_the_protocols_and_chat_only_where_the_policy_can() -> No
     assert ask(models) == ["cairn", *(f"cairn/{name}" for name in protocol_names())]
     one = ask(lambda client: client.models.retrieve("cairn/multisearch"))
     assert one.id == "cairn/multisearch"
-    with pytest.raises(NotFoundError, match="there are: cairn, cairn/cairn, cairn/multisearch"):
+    with pytest.raises(NotFoundError, match="choose from: cairn, cairn/cairn, cairn/multisearch"):
         ask(lambda client: client.models.retrieve("gpt-9"))
 
 
@@ -272,7 +272,7 @@ def test_parameters_of_other_servers_are_taken_and_mean_nothing() -> None:
         ({"messages": [{"role": "user", "content": " \n"}]}, "The question is empty"),
         ({"messages": [{"role": "user", "content": "a" * 20_001}]}, "20,001 characters; at most 20,000"),
         ({"messages": [{"role": "user", "content": "a" * 1_000_000}]}, "1,000,000 characters; at most 20,000"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only text can be read"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only text is supported"),
         ({"messages": [{"role": "king", "content": "x"}]}, "'messages.0.role' cannot be used"),
         ({"temperature": 3}, "'temperature' cannot be used"),
         ({"max_tokens": 0}, "'max_tokens' cannot be used"),

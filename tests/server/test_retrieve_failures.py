@@ -37,7 +37,7 @@ def test_too_much_at_once_is_refused_with_a_time_to_come_back() -> None:
     refused = ask(use, retriever(counting, waiting=4))
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert error(refused)["code"] == "server_busy"
-    assert "8 queries are on their way and 4 may be" in error(refused)["message"]
+    assert "8 queries are in progress, of at most 4" in error(refused)["message"]
 
 
 def test_a_client_that_leaves_takes_its_work_along() -> None:
@@ -214,7 +214,7 @@ def test_an_answer_of_too_many_documents_or_bytes_is_refused() -> None:
 def test_large_answers_wait_for_their_readers_up_to_a_bound_and_small_ones_always_do() -> None:
     served = retriever(unread_bytes=3_000_000)
     with served.unread(b"x" * 2_000_000):
-        with pytest.raises(ApiError, match="ask again in a few seconds") as refused, served.unread(b"x" * 2_000_000):
+        with pytest.raises(ApiError, match="try again in a few seconds") as refused, served.unread(b"x" * 2_000_000):
             raise AssertionError("too many wait")
         assert refused.value.status_code == 429
         with served.unread(b"x" * 500):

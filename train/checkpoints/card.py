@@ -102,7 +102,7 @@ def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path,
     try:
         own = read_text(path, most=MIB)
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error}): has the run in {run} come to its end?") from error
+        raise CheckpointError(f"{path} cannot be read ({error}): has the run in {run} finished?") from error
     said = [own.partition(_RESULTS)[0].strip(), *([note] if note else []), _scores(results)]
     return _written("\n\n".join(said), out)
 
@@ -124,7 +124,7 @@ def _log(path: Path) -> list[dict[str, Any]]:
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not log:
-        raise CheckpointError(f"{path} has no step yet: let the run go on, then write its card")
+        raise CheckpointError(f"{path} has no step yet; write the card when the run is further")
     return log
 
 

@@ -23,11 +23,11 @@ def export(
     quantization: Annotated[
         Literal["int8", "float32", "f16", "bf16", "q8_0"] | None,
         typer.Option(
-            help="Of the weights. ct2: int8, or float32 where log-probabilities must be exact; gguf: f16, bf16, q8_0.  "
-            "[default: int8, f16]",
+            help="Precision of the weights. ct2: int8, or float32 where log-probabilities must be exact; "
+            "gguf: f16, bf16, q8_0.  [default: int8, f16]",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the policy; without it, the folder's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the policy.  [default: the folder's]")] = None,
     protocol: Annotated[
         list[str] | None, typer.Option(help="What it was trained on, the default one first; may be repeated.")
     ] = None,
@@ -79,13 +79,11 @@ def mean(
 def push(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run or of a checkpoint, with its card.")],
     to: Annotated[str, typer.Option("--to", metavar="USER/NAME", help="The repository.")],
-    private: Annotated[bool, typer.Option("--private", help="Only its owners see the new repository.")] = False,
-    update: Annotated[
-        bool, typer.Option("--update", help="Put a new version into a repository that is there.")
-    ] = False,
-    message: Annotated[str, typer.Option(metavar="TEXT", help="Of the commit.")] = "",
+    private: Annotated[bool, typer.Option("--private", help="Make the new repository private.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Push a new version into an existing repository.")] = False,
+    message: Annotated[str, typer.Option(metavar="TEXT", help="Commit message.")] = "",
     hub: Annotated[
-        str, typer.Option(metavar="URL", help="Another hub; left out: HF_ENDPOINT, or the public one.")
+        str, typer.Option(metavar="URL", help="Another hub.  [default: HF_ENDPOINT, or the public one]")
     ] = "",
 ) -> None:
     """Push a checkpoint to the hub: the model, the exported form, and the card.

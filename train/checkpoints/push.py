@@ -56,11 +56,11 @@ def push(
     """
     files = files_of(folder)
     if name.count("/") != 1:
-        raise SetupError(f"{name!r} is no whole name of a repository; write USER/NAME")
+        raise SetupError(f"{name!r} is not a full repository name; write USER/NAME")
     library = _library()
     token = library.get_token()
     if not token:
-        raise SetupError("there is no token for the hub; log in with `hf auth login`, or set HF_TOKEN")
+        raise SetupError("no token for the hub; log in with `hf auth login`, or set HF_TOKEN")
     api = library.HfApi(endpoint=hub or None, token=token, library_name="cairn")
     with _in_sentences(name, api.endpoint):
         if not update:
@@ -174,7 +174,7 @@ def _in_sentences(name: str, hub: str) -> Generator[None]:
         raise SetupError("HF_HUB_OFFLINE keeps this process from the hub; unset it") from error
     except httpx2.TransportError as error:
         raise SetupError(
-            f"the hub {hub} cannot be reached ({error}); see whether this machine is online, or name another with --hub"
+            f"the hub {hub} cannot be reached ({error}); check that this machine is online, or name another with --hub"
         ) from error
     except (
         OSError,
@@ -191,7 +191,7 @@ def _refused(error: Any, name: str, hub: str) -> str:
     """What the hub's status means."""
     match error.response.status_code:
         case 401:
-            return f"{hub} does not take the token; log in again with `hf auth login`, or set HF_TOKEN"
+            return f"{hub} rejects the token; log in again with `hf auth login`, or set HF_TOKEN"
         case 403:
             return (
                 f"the token may not write to {name}; make one that may at {hub}/settings/tokens, or choose another name"

@@ -20,14 +20,14 @@ def check_folder(out: Path, *, begun: bool, resume: bool) -> None:
         SetupError: the two do not fit.
     """
     if begun and not resume:
-        raise SetupError(f"{out} holds a run already: add --resume to go on with it, or name another --out")
+        raise SetupError(f"{out} already has a run; add --resume to continue it, or choose another --out")
     if resume and not begun:
-        raise SetupError(f"there is nothing to resume in {out}: start without --resume")
+        raise SetupError(f"nothing to resume in {out}; start without --resume")
 
 
 def stopped_early(out: Path) -> SetupError:
     """What a command ends with whose run was interrupted, and saved."""
-    return SetupError(f"interrupted and saved: the same command with --resume goes on in {out}")
+    return SetupError(f"interrupted and saved; to continue in {out}, run the same command with --resume")
 
 
 @contextmanager

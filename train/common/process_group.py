@@ -53,7 +53,7 @@ class ProcessGroup:
         try:
             distributed.all_reduce(flat)
         except RuntimeError as error:
-            gone = "another process of this run has ended; what was saved last is whole: go on from it with --resume"
+            gone = "another process of this run has ended; the last saved state is intact: continue with --resume"
             raise SetupError(gone) from error
         for tensor, added in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(added.view_as(tensor))

@@ -55,7 +55,7 @@ def as_model(
     kinds = get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
     if kinds and table.get("kind") not in kinds:
         raise SetupError(
-            f"the {what} {path} is of kind {table.get('kind', '')!r}; here one of kind {kinds[0]!r} is needed"
+            f"the {what} {path} is of kind {table.get('kind', '')!r}; this command needs the kind {kinds[0]!r}"
         )
     try:
         return model.model_validate(table)

@@ -45,8 +45,8 @@ def as_a_whole(path: Path) -> Iterator[Path]:
             yield made
     except Exception as error:  # safetensors, torch and the system have errors of their own for a full disk
         raise SetupError(
-            f"{path} could not be saved: {error}; what was saved before is whole: make room there, then go on with "
-            "--resume"
+            f"{path} could not be saved: {error}; earlier saves are intact: free some space there, then continue "
+            "with --resume"
         ) from error
 
 

@@ -21,7 +21,7 @@ def _can_be_drawn(ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[flo
     """Both ends of every range are values of that setting, the lower one first."""
     if unknown := sorted(set(ranges) - set(Difficulty.model_fields) | {"hops"} & set(ranges)):
         names = ", ".join(name for name in Difficulty.model_fields if name != "hops")
-        raise ValueError(f"{unknown[0]!r} is no difficulty that can be drawn; there are: {names}")
+        raise ValueError(f"{unknown[0]!r} is not a difficulty; choose from: {names}")
     for end in (0, 1):
         Difficulty.model_validate({name: ends[end] for name, ends in ranges.items()})
     if wrong := [name for name, (low, high) in ranges.items() if low > high]:

@@ -72,4 +72,4 @@ def _check_folder(out: Path) -> None:
         return
     held = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
     if held - {".lock"} and not held & {STEPS, MANIFEST}:
-        raise SetupError(f"{out} holds something else: name another --out")
+        raise SetupError(f"{out} has other files in it; choose another --out")

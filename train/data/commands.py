@@ -32,15 +32,17 @@ DocsOption = Annotated[
 ]
 WorldOption = Annotated[
     str | None,
-    typer.Option("--world", metavar="DIR", help="A little world in the place of --docs.", rich_help_panel=_FROM),
+    typer.Option("--world", metavar="DIR", help="A little world, instead of --docs.", rich_help_panel=_FROM),
 ]
-OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder; the same command goes on with it.")]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder; to continue, run the same command again.")
+]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--base-url", metavar="URL", help="Of any OpenAI-compatible endpoint.", rich_help_panel=_WRITER),
+    typer.Option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint.", rich_help_panel=_WRITER),
 ]
 ModelOption = Annotated[
-    str, typer.Option("--model", metavar="NAME", help="That writes and answers.", rich_help_panel=_WRITER)
+    str, typer.Option("--model", metavar="NAME", help="Model that writes and answers.", rich_help_panel=_WRITER)
 ]
 KeyOption = Annotated[
     str | None,
@@ -51,17 +53,15 @@ KeyOption = Annotated[
         rich_help_panel=_WRITER,
     ),
 ]
-TriesOption = Annotated[
-    int, typer.Option(min=1, help="Of one request, where another one may help.", rich_help_panel=_WRITER)
-]
-SecondsOption = Annotated[float, typer.Option(min=1, help="Of one try.", rich_help_panel=_WRITER)]
+TriesOption = Annotated[int, typer.Option(min=1, help="Attempts per request.", rich_help_panel=_WRITER)]
+SecondsOption = Annotated[float, typer.Option(min=1, help="Timeout of one attempt.", rich_help_panel=_WRITER)]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Requests at the same time.", rich_help_panel=_WRITER)]
 TemperatureOption = Annotated[
-    float, typer.Option(min=0, max=2, help="Of the writing; filters ask at 0.", rich_help_panel=_WRITER)
+    float, typer.Option(min=0, max=2, help="Temperature for writing; filters use 0.", rich_help_panel=_WRITER)
 ]
 LeaveOption = Annotated[
     bool,
-    typer.Option("--leave-failed", help="Do without what the endpoint did not answer.", rich_help_panel=_WRITER),
+    typer.Option("--leave-failed", help="Continue without the requests that failed.", rich_help_panel=_WRITER),
 ]
 KindsOption = Annotated[
     str, typer.Option(metavar="A,B", help="Kinds of questions that a model writes.", rich_help_panel=_WRITER)
@@ -72,11 +72,11 @@ EmbedderOption = Annotated[
 ]
 BundlesOption = Annotated[
     Literal["diverse", "same"],
-    typer.Option(help="Of several sources each; or of one, to compare with.", rich_help_panel=_HOW),
+    typer.Option(help="Bundles of several sources, or of one for comparison.", rich_help_panel=_HOW),
 ]
 ThinOption = Annotated[
     int | None,
-    typer.Option(min=0, help="Leave out shorter documents.  [default: 40; of a world 0]", rich_help_panel=_HOW),
+    typer.Option(min=0, help="Leave out shorter documents.  [default: 40; for a world 0]", rich_help_panel=_HOW),
 ]
 SimilarOption = Annotated[
     float, typer.Option(min=0.05, max=1, help="Jaccard similarity of near-duplicates.", rich_help_panel=_HOW)
@@ -124,11 +124,11 @@ def build_command(
 ) -> None:
     """Build questions that need several documents of several sources.
 
-    Near-duplicates go; what is left is embedded, clustered and bundled; a model
-    (or, of a little world, its grammar) writes questions about each bundle;
-    what it knows by heart, or answers from one document, goes. The rest is
-    ordered from few sources to many. Every step is kept: the same command goes
-    on, and asks nothing twice.
+    Near-duplicates are dropped; the rest is embedded, clustered and bundled; a
+    model (or a little world's grammar) writes questions about each bundle;
+    those that it knows by heart, or answers from one document, are dropped. The
+    rest is ordered from few sources to many. Every step is kept: to continue,
+    run the same command again; no request is sent twice.
 
     Example: cairn data build --docs news=news.jsonl --docs arxiv=arxiv.jsonl --base-url http://127.0.0.1:11434/v1
     --model qwen3:8b --out runs/data
@@ -196,7 +196,7 @@ def _writer(
 ) -> "WriterOptions | None":
     if base_url is None:
         if model:
-            raise typer.BadParameter(f"where is {model} served? name its address, too", param_hint="--base-url")
+            raise typer.BadParameter(f"{model} needs an endpoint; add --base-url URL", param_hint="--base-url")
         return None
     from agent.settings import secret_named
     from agent.settings.local_file import refuse_plain_key
@@ -236,7 +236,7 @@ def _print(done: "Finished", *, as_json: bool) -> None:
         return
     output().print(done.table())
     if not done.questions:
-        note("this build did not come to its end: the command that began it goes on")
+        note("this build is not finished; to continue, run the same command again")
         return
     output().print(f"written: {done.folder}", markup=False)
     for line in done.next_commands():

@@ -36,7 +36,7 @@ def read_documents(files: Sequence[Named]) -> list[Doc]:
                     raise CorpusError(f"{path}, line {number}: the id {doc.id!r} occurs twice; give each its own")
                 docs[doc.id] = doc
         if len(docs) == before:
-            raise CorpusError(f"there are no documents in {path}: put one JSON object on each line")
+            raise CorpusError(f"no documents in {path}; put one JSON object on each line")
     return list(docs.values())
 
 

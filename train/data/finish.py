@@ -117,7 +117,7 @@ def read_finished(path: Path) -> Finished:
     """
     folder = Folder(path) if path.is_dir() else None
     if folder is None or not folder.steps:
-        raise SetupError(f"{path} holds no build: make one with cairn data build --out {path}")
+        raise SetupError(f"{path} has no build; make one with cairn data build --out {path}")
     return Finished(path, [folder.steps[name] for name in UNITS if name in folder.steps], _given(folder))
 
 

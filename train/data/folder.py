@@ -63,7 +63,7 @@ class Folder:
             if file.exists():
                 self.steps = {name: Step.model_validate(step) for name, step in json.loads(file.read_bytes()).items()}
         except (ValueError, ValidationError, AttributeError) as error:
-            raise SetupError(f"{file} is damaged: name another --out") from error
+            raise SetupError(f"{file} is damaged; choose another --out") from error
 
     def step(self, name: str) -> Step | None:
         """A step that was done, or None."""
@@ -140,7 +140,7 @@ def writing(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise SetupError(
-            f"{folder} cannot be written: {error.strerror or error}; what was done before is whole: make room there, "
+            f"{folder} cannot be written: {error.strerror or error}; finished work is intact: free some space there, "
             "then run the same command again"
         ) from error
 

@@ -13,7 +13,7 @@ from train.data.duplicates import Show, need
 from train.data.folder import Array, Folder
 from train.data.recipe import WORDS
 from train.data.records import Doc
-from train.rewards.vectors import DIMENSIONS, hashed_words
+from train.rewards.support.vectors import DIMENSIONS, hashed_words
 
 Embed = Callable[[Sequence[str]], Array]
 """From n texts to [n, dimensions]."""

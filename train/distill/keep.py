@@ -10,8 +10,8 @@ from agent.sources.questions import GoldQuestion
 from agent.trace import DOUBTED, Planned, PlanRejected, Trace
 from train.rewards import Reward, Task, reward_of
 from train.rewards.base import RolloutView
-from train.rewards.masking import why_masked
 from train.rewards.outcome import well_formed
+from train.rewards.support.masking import why_masked
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 

@@ -53,7 +53,7 @@ def _answer() -> Iterator[tuple[str, Metric]]:
     yield add(
         "cover",
         "Cover",
-        "A gold answer stands in the answer as whole words, after SQuAD's normalisation. Where none exists: as EM.",
+        "A gold answer is in the answer as whole words, after SQuAD's normalisation. Where none exists: as EM.",
     )
     for name, (label, said) in _UNDER.items():
         yield add(f"em_{name}", f"EM, {label}", f"EM under {said}.")
@@ -67,12 +67,12 @@ def _answer() -> Iterator[tuple[str, Metric]]:
     yield add(
         "cover_anywhere",
         "Cover, characters",
-        'A gold answer stands in the answer as characters, as several papers count it: "no" is found in "nothing".',
+        'A gold answer is in the answer as characters, as several papers count it: "no" is found in "nothing".',
     )
     yield add("choice", "Choice", "Multiple choice: exactly the right options are named, by letter or in words.")
     yield add("choice_f1", "Choice F1", "Multiple choice: F1 between the named and the right options.")
     yield add("judged", "Judge", "A language model says that the answer means the same as a gold answer.")
-    yield add("answer_grounded", "Grounded", "The answer stands, as whole words, in a passage that was shown or cited.")
+    yield add("answer_grounded", "Grounded", "The answer is, as whole words, in a passage that was shown or cited.")
 
 
 def _abstention() -> Iterator[tuple[str, Metric]]:

@@ -13,7 +13,7 @@ from train.evaluation import commands_compare
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from train.evaluation.endpoint import Where
+    from train.evaluation.endpoint import EndpointOptions
     from train.evaluation.judge import JudgeSettings
     from train.evaluation.report import Figures
     from train.evaluation.session import Evaluation
@@ -26,7 +26,10 @@ _RUN = "How the run goes"
 QuestionsOption = Annotated[
     Path | None,
     typer.Option(
-        "--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.", rich_help_panel=_QUESTIONS
+        "--questions",
+        metavar="FILE",
+        help="Questions as JSON lines, instead of the world's.",
+        rich_help_panel=_QUESTIONS,
     ),
 ]
 DatasetOption = Annotated[
@@ -34,7 +37,7 @@ DatasetOption = Annotated[
     typer.Option(
         "--dataset",
         metavar="NAME",
-        help="The form in which they are published, as hotpotqa; left out, it is recognised.",
+        help="Their published format, such as hotpotqa.  [default: recognised]",
         rich_help_panel=_QUESTIONS,
     ),
 ]
@@ -46,7 +49,7 @@ LimitOption = Annotated[
 ]
 SampleOption = Annotated[
     int | None,
-    typer.Option("--sample", metavar="SEED", help="Draw them with this seed instead.", rich_help_panel=_QUESTIONS),
+    typer.Option("--sample", metavar="SEED", help="Sample them with this seed instead.", rich_help_panel=_QUESTIONS),
 ]
 TypesOption = Annotated[
     str | None,
@@ -72,7 +75,7 @@ EndpointOption = Annotated[
     typer.Option(
         "--endpoint",
         metavar="URL",
-        help="Ask this OpenAI-compatible agent, as https://example.org/v1; --model names it.",
+        help="Evaluate this OpenAI-compatible agent, such as https://example.org/v1; --model names it.",
         rich_help_panel=_OTHERS,
     ),
 ]
@@ -96,18 +99,18 @@ PlainOption = Annotated[
     ),
 ]
 StreamOption = Annotated[
-    bool, typer.Option("--stream/--no-stream", help="Ask for the answer as a stream.", rich_help_panel=_OTHERS)
+    bool, typer.Option("--stream/--no-stream", help="Request the answer as a stream.", rich_help_panel=_OTHERS)
 ]
 TimeoutOption = Annotated[
     float,
-    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="For one try of a question.", rich_help_panel=_OTHERS),
+    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Timeout of one attempt.", rich_help_panel=_OTHERS),
 ]
 TriesOption = Annotated[
-    int, typer.Option("--tries", min=1, max=10, metavar="N", help="Tries of a question.", rich_help_panel=_OTHERS)
+    int, typer.Option("--tries", min=1, max=10, metavar="N", help="Attempts per question.", rich_help_panel=_OTHERS)
 ]
 NormalisationOption = Annotated[
     Literal["squad", "triviaqa", "unicode", "none"],
-    typer.Option("--normalisation", help="The one for EM, F1 and cover.", rich_help_panel=_MEASURED),
+    typer.Option("--normalisation", help="Normalisation for EM, F1 and cover.", rich_help_panel=_MEASURED),
 ]
 JudgeUrlOption = Annotated[
     str | None,
@@ -119,28 +122,26 @@ JudgeUrlOption = Annotated[
     ),
 ]
 JudgeModelOption = Annotated[
-    str, typer.Option("--judge-model", metavar="NAME", help="Its name there.", rich_help_panel=_MEASURED)
+    str, typer.Option("--judge-model", metavar="NAME", help="Name of the judge model.", rich_help_panel=_MEASURED)
 ]
 JudgeKeyOption = Annotated[
     str | None,
     typer.Option(
         "--judge-key-env",
         metavar="NAME",
-        help="The environment variable that holds its key.",
+        help="The environment variable that holds the judge's key.",
         rich_help_panel=_MEASURED,
     ),
 ]
 JudgeBlocksOption = Annotated[
     bool,
     typer.Option(
-        "--judge-blocks", help="It also looks at what was shown and merged; many requests.", rich_help_panel=_MEASURED
+        "--judge-blocks", help="Also judge what was shown and merged; many requests.", rich_help_panel=_MEASURED
     ),
 ]
 ConcurrencyOption = Annotated[
     int,
-    typer.Option(
-        "--concurrency", min=1, metavar="N", help="Questions on their way at the same time.", rich_help_panel=_RUN
-    ),
+    typer.Option("--concurrency", min=1, metavar="N", help="Questions at the same time.", rich_help_panel=_RUN),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", help="For sampling; greedy decoding does not use it.", rich_help_panel=_RUN)
@@ -150,18 +151,18 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Keep traces, results and report; go on with an older run.",
+        help="Write traces, results and a report there; continues an older run.",
         rich_help_panel=_RUN,
     ),
 ]
 RetryOption = Annotated[
     bool,
-    typer.Option("--retry-failed", help="Going on: ask those again, too, that failed.", rich_help_panel=_RUN),
+    typer.Option("--retry-failed", help="When continuing, repeat the questions that failed.", rich_help_panel=_RUN),
 ]
 MostOption = Annotated[
     float,
     typer.Option(
-        "--max-failed", min=0, max=1, metavar="SHARE", help="Stop where more than this fails.", rich_help_panel=_RUN
+        "--max-failed", min=0, max=1, metavar="SHARE", help="Stop if a larger share fails.", rich_help_panel=_RUN
     ),
 ]
 
@@ -222,9 +223,9 @@ def evaluate_command(
     """Run an agent over many questions and report how good its answers are.
 
     A line of --questions is {"id", "question", "answers", "supporting"?,
-    "hops"?, "type"?}; published files are read, too. An empty answer is wrong;
-    what an engine, a source or a server failed is not, but counted apart. With
-    --out it goes on after an interruption. --endpoint measures any agent.
+    "hops"?, "type"?}; published files work, too. An empty answer is wrong;
+    failures of an engine, a source or a server are counted separately. With
+    --out an interrupted run can continue. --endpoint measures any agent.
     """
     from train.evaluation.chosen import QuestionChoice
     from train.evaluation.session import Evaluation, MeasureOptions
@@ -238,7 +239,7 @@ def evaluate_command(
         dataset=dataset,
         choice=QuestionChoice(limit=limit, sample=sample, types=_listed(types)),
         measured=MeasureOptions(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks, guard=guard),
-        endpoint=_where(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
+        endpoint=_endpoint(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
         baseline=baseline,
         concurrency=concurrency,
         seed=seed,
@@ -270,22 +271,24 @@ def _refuse_own_agent(context: typer.Context) -> None:
         raise typer.BadParameter(why, param_hint="--endpoint")
 
 
-def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any) -> "Where":
+def _endpoint(
+    context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any
+) -> "EndpointOptions":
     """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
     _refuse_own_agent(context)
     from agent.settings import secret_named
     from agent.settings.local_file import refuse_plain_key
-    from train.evaluation.endpoint import Where
+    from train.evaluation.endpoint import EndpointOptions
 
     key = secret_named(key_name) if key_name else settings.api_key
     refuse_plain_key(url, key.get_secret_value(), allowed=settings.plain_http)
-    return Where(url=url, model=settings.model, key=key, **how)
+    return EndpointOptions(url=url, model=settings.model, key=key, **how)
 
 
 def _judge(settings: "CairnSettings", url: str | None, model: str, key_name: str | None) -> "JudgeSettings | None":
     if url is None:
         if model or key_name:
-            raise typer.BadParameter("a judge needs its address, too", param_hint="--judge-url")
+            raise typer.BadParameter("a judge needs an endpoint; add --judge-url URL", param_hint="--judge-url")
         return None
     from agent.settings import secret_named
     from agent.settings.local_file import refuse_plain_key
@@ -310,12 +313,12 @@ def _print(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: 
     else:
         output().print(table(figures, evaluation.title))
     if failed := figures["infrastructure"]:
-        again = "; with --retry-failed the same command asks them again" if out else ""
-        note(f"{failed} of {figures['questions']} questions failed and are not scored, also not as wrong{again}")
+        again = "; to repeat them, run the same command with --retry-failed" if out else ""
+        note(f"{failed} of {figures['questions']} questions failed and are not scored, not even as wrong{again}")
     if unjudged := sum(figures.get("judge_failures", {}).values()):
         note(f"the judge gave no verdict {unjudged} times: {next(iter(figures['judge_failures']))}")
     if not figures["n"]:
-        raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
+        raise SetupError(f"no question could be scored; the last error: {evaluation.last_failure}")
 
 
 def watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
@@ -351,5 +354,5 @@ def watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
             return evaluation.run(show)
         except KeyboardInterrupt:
             if out:
-                note(f"what was scored is kept in {out}; the same command goes on")
+                note(f"what was scored is kept in {out}; to continue, run the same command")
             raise

@@ -63,9 +63,9 @@ def compare_command(
 ) -> None:
     """Compare two runs question by question: differences with intervals and tests.
 
-    Only questions that both runs scored count, each paired with itself. Of
-    every figure: the paired bootstrap's 95 % interval and a paired
-    permutation test; of EM also McNemar's exact test. --out writes a page
+    Only questions that both runs scored count, each paired with itself. Every
+    figure has the paired bootstrap's 95 % interval and a paired permutation
+    test; EM also has McNemar's exact test. --out writes a page
     with both traces of every question that changed.
     """
     import json

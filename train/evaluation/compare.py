@@ -11,22 +11,22 @@ from agent.sanitize.text import in_markdown
 from train.evaluation.measure import METRICS
 from train.evaluation.metrics import NORMALISATION
 from train.evaluation.report import BRIEF, GOLD, SCORES, USED, label, natural, number, under, verdict
-from train.evaluation.report_files import Stored
-from train.evaluation.result import Result
+from train.evaluation.report_files import StoredRun
+from train.evaluation.result import QuestionResult
 from train.evaluation.statistics import compare, holm
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Figures = dict[str, Any]
-Pair = tuple[Result, Result]
+Pair = tuple[QuestionResult, QuestionResult]
 
 ALPHA: Final = 0.05
 LISTED: Final = 20
 """Changed questions of each direction in the Markdown; the JSON and the page have all."""
 
 
-def pairs_of(first: Stored, second: Stored) -> list[Pair]:
+def pairs_of(first: StoredRun, second: StoredRun) -> list[Pair]:
     """The results of the questions of both runs, in their order.
 
     Raises:
@@ -43,7 +43,7 @@ def pairs_of(first: Stored, second: Stored) -> list[Pair]:
     return pairs
 
 
-def compared(first: Stored, second: Stored) -> Figures:
+def compared(first: StoredRun, second: StoredRun) -> Figures:
     """Every figure of the comparison, as one object.
 
     Raises:
@@ -77,13 +77,13 @@ def compared(first: Stored, second: Stored) -> Figures:
     }
 
 
-def normalisation(first: Stored, second: Stored) -> str:
+def normalisation(first: StoredRun, second: StoredRun) -> str:
     """The one that both runs score under; the default where they differ."""
     said = {run.settings.get("normalisation") or NORMALISATION for run in (first, second)}
     return said.pop() if len(said) == 1 else NORMALISATION
 
 
-def change(one: Result, two: Result, by: str = NORMALISATION) -> str:
+def change(one: QuestionResult, two: QuestionResult, by: str = NORMALISATION) -> str:
     """What became of a question from the first run to the second; empty where its verdict stayed."""
     before, after = verdict(one, by), verdict(two, by)
     if before == after:
@@ -111,7 +111,7 @@ def _paired(pairs: Sequence[Pair], name: str) -> Figures | None:
     }
 
 
-def _groups(pairs: Sequence[Pair], key: Callable[[Result], str], by: str) -> dict[str, Figures]:
+def _groups(pairs: Sequence[Pair], key: Callable[[QuestionResult], str], by: str) -> dict[str, Figures]:
     """EM by group; `p_holm` is p corrected for the number of groups."""
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
@@ -123,7 +123,7 @@ def _groups(pairs: Sequence[Pair], key: Callable[[Result], str], by: str) -> dic
     return {name: figure | {"p_holm": _round(corrected[name])} for name, figure in figures.items()}
 
 
-def _run_of(run: Stored) -> Figures:
+def _run_of(run: StoredRun) -> Figures:
     settings = run.settings
     return {
         "run": str(run.folder),

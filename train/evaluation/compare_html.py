@@ -22,7 +22,7 @@ from train.evaluation.compare import (
 from train.evaluation.pack import LEVELS, Level, Packed, pack
 from train.evaluation.page_shell import card, header, page, section, table
 from train.evaluation.report import label
-from train.evaluation.report_files import Stored
+from train.evaluation.report_files import StoredRun
 from train.evaluation.report_html import LIMIT, budgets_of, explained
 from train.evaluation.result import FAILURES
 
@@ -30,7 +30,7 @@ SCRIPTS: Final = ("common.js", "question.js", "compare.js")
 CARDS: Final = ("em", "f1", "cover", "gold_found", "searches", "policy_tokens", "seconds")
 
 
-def compare_page(figures: Figures, first: Stored, second: Stored, *, limit: int = LIMIT) -> str:
+def compare_page(figures: Figures, first: StoredRun, second: StoredRun, *, limit: int = LIMIT) -> str:
     """The page; long texts of the traces are cut so far that it stays under `limit` bytes."""
     by = figures["normalisation"]
     changed = [pair for pair in pairs_of(first, second) if change(*pair, by)]
@@ -44,7 +44,7 @@ def compare_page(figures: Figures, first: Stored, second: Stored, *, limit: int 
     return made
 
 
-def _data(figures: Figures, first: Stored, second: Stored, changed: Sequence[Pair], level: Level) -> Packed:
+def _data(figures: Figures, first: StoredRun, second: StoredRun, changed: Sequence[Pair], level: Level) -> Packed:
     by = figures["normalisation"]
     sides = [
         pack(results, run.traces(results), level, normalisation=by)
@@ -78,7 +78,7 @@ def _data(figures: Figures, first: Stored, second: Stored, changed: Sequence[Pai
     }
 
 
-def short_names(first: Stored, second: Stored) -> list[str]:
+def short_names(first: StoredRun, second: StoredRun) -> list[str]:
     """The folders' names where they differ, else first and second."""
     names = [Path(run.folder).resolve().name for run in (first, second)]
     return names if names[0] != names[1] else ["first", "second"]

@@ -32,7 +32,7 @@ _OPTIONS: Final = OptionNames("--endpoint", "CAIRN_API_KEY, or the variable that
 
 
 @dataclass(frozen=True, kw_only=True)
-class Where:
+class EndpointOptions:
     """An agent's address and how to send it questions; what another run must have in common to be the same."""
 
     url: str
@@ -56,7 +56,7 @@ class Where:
             SetupError: no http address, or no model.
         """
         if not self.url.startswith(("http://", "https://")):
-            raise SetupError(f"{self.url!r} is no address of an agent; name one like https://example.org/v1")
+            raise SetupError(f"{self.url!r} is not the address of an agent; use one like https://example.org/v1")
         if not self.model:
             raise SetupError("name the agent's model with --model; its server lists them under /models")
 
@@ -75,7 +75,7 @@ class Where:
 class Endpoint:
     """Asks one agent. Holds one client for all questions."""
 
-    def __init__(self, where: Where, *, passages: Passages, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, where: EndpointOptions, *, passages: Passages, sleep: Sleep = asyncio.sleep) -> None:
         """Take note of an agent; nothing is sent yet.
 
         Args:
@@ -170,7 +170,7 @@ def _check(reply: AgentReply) -> None:
     if not reply.ended:
         if reply.begun:
             raise TurnBroken("the stream broke off before its end", kind="connection")
-        raise PolicyError("the server sent no answer of this interface; see whether --api fits", kind="malformed")
+        raise PolicyError("the server sent no answer of this interface; check whether --api fits", kind="malformed")
 
 
 def _answer(

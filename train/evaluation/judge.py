@@ -94,7 +94,7 @@ class JudgeSettings:
         """
         if not self.base_url.startswith(("http://", "https://")):
             raise SetupError(
-                f"{shown(self.base_url)!r} is no address of a judge; name one like http://127.0.0.1:11434/v1"
+                f"{shown(self.base_url)!r} is not the address of a judge; use one like http://127.0.0.1:11434/v1"
             )
         if not self.model:
             raise SetupError("name the judge's model; its server lists them under /models")

@@ -20,7 +20,7 @@ from agent.trace import Gathered, Searched, Segment, Step, Trace
 from train.evaluation.gold import fold
 from train.evaluation.metrics import NORMALISATION
 from train.evaluation.report import verdict
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 Packed = dict[str, Any]
 
@@ -63,7 +63,11 @@ LEVELS: Final = (
 
 
 def pack(
-    results: Sequence[Result], traces: Iterable[Trace], level: Level = LEVELS[0], *, normalisation: str = NORMALISATION
+    results: Sequence[QuestionResult],
+    traces: Iterable[Trace],
+    level: Level = LEVELS[0],
+    *,
+    normalisation: str = NORMALISATION,
 ) -> Packed:
     """The questions in the order of `results`, each with its trace where `traces` has it."""
     packer = _Packer(level, normalisation)
@@ -95,7 +99,7 @@ def read_traces(path: Path, wanted: Iterable[str]) -> Iterator[Trace]:
     try:
         lines = open_file(path)
     except OSError as error:
-        raise SetupError(f"{path} cannot be read: {error.strerror or error}; remove it to go on") from error
+        raise SetupError(f"{path} cannot be read: {error.strerror or error}; remove it to continue") from error
     with lines:
         for number, line in enumerate(lines, start=1):
             found = _ID.search(line)
@@ -106,7 +110,7 @@ def read_traces(path: Path, wanted: Iterable[str]) -> Iterator[Trace]:
             except ValidationError as error:
                 if not line.endswith(b"\n"):
                     return  # cut off by a kill
-                raise SetupError(f"{path}, line {number} is no trace; remove the line to go on") from error
+                raise SetupError(f"{path}, line {number} is not a trace; remove the line to continue") from error
             if trace.id in left:
                 left.discard(trace.id)
                 yield trace
@@ -124,10 +128,10 @@ class _Packer:
         self._text_at: dict[str, int] = {}
         self._passage_at: dict[tuple[str, ...], int] = {}
 
-    def verdict(self, result: Result) -> str:
+    def verdict(self, result: QuestionResult) -> str:
         return verdict(result, self._normalisation)
 
-    def question(self, result: Result, trace: Packed | None) -> Packed:
+    def question(self, result: QuestionResult, trace: Packed | None) -> Packed:
         packed = result.model_dump(mode="json", exclude=_UNSHOWN, exclude_defaults=True)
         packed["verdict"] = self.verdict(result)
         packed["metrics"] = {name: round(v, 4) for name, v in result.metrics.items() if v is not None}

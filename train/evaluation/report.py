@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agent.sanitize.text import in_markdown
 from train.evaluation.measure import METRICS
 from train.evaluation.metrics import NORMALISATION, interval, mean, percentile
-from train.evaluation.result import FAILURES, Result
+from train.evaluation.result import FAILURES, QuestionResult
 from train.evaluation.statistics import RESAMPLES
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def under(name: str, normalisation: str) -> str:
     return name if normalisation == NORMALISATION or name not in SCORES else f"{name}_{normalisation}"
 
 
-def verdict(result: Result, normalisation: str = NORMALISATION) -> Verdict:
+def verdict(result: QuestionResult, normalisation: str = NORMALISATION) -> Verdict:
     """What became of a question, in one word."""
     if result.status == "failed":
         return "failed"
@@ -57,13 +57,13 @@ def verdict(result: Result, normalisation: str = NORMALISATION) -> Verdict:
     return "abstained" if result.abstained else "wrong"
 
 
-def values(results: Sequence[Result], name: str) -> list[float]:
+def values(results: Sequence[QuestionResult], name: str) -> list[float]:
     """A metric of the results that it applies to."""
     found = (result.metrics.get(name) for result in results)
     return [value for value in found if value is not None]
 
 
-def summarise(results: Sequence[Result], settings: Mapping[str, str]) -> Figures:
+def summarise(results: Sequence[QuestionResult], settings: Mapping[str, str]) -> Figures:
     """Every figure of a run; the order of the results does not matter.
 
     `settings["normalisation"]` names the one for EM, F1 and cover; SQuAD's by default.
@@ -114,15 +114,15 @@ def _mean(found: Sequence[float]) -> Figures:
     return {"mean": _round(mean(found)), "interval": [_round(low), _round(high)], "n": len(found)}
 
 
-def _by(results: Sequence[Result], key: Callable[[Result], str], by: str) -> dict[str, Figures]:
-    groups: dict[str, list[Result]] = {}
+def _by(results: Sequence[QuestionResult], key: Callable[[QuestionResult], str], by: str) -> dict[str, Figures]:
+    groups: dict[str, list[QuestionResult]] = {}
     for result in results:
         if name := key(result):
             groups.setdefault(name, []).append(result)
     return {name: _group(groups[name], by) for name in sorted(groups, key=natural)}
 
 
-def _group(results: Sequence[Result], by: str) -> Figures:
+def _group(results: Sequence[QuestionResult], by: str) -> Figures:
     figures: Figures = {"n": len(results)}
     for name in ("em", "f1"):
         figure = _mean(values(results, under(name, by)))

@@ -15,7 +15,7 @@ from agent.trace import Trace
 from train.evaluation.pack import read_traces
 from train.evaluation.report import Figures, markdown, summarise
 from train.evaluation.report_html import report_page
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 REPORT: Final = "report"
 RESULTS: Final = "results.jsonl"
@@ -24,12 +24,12 @@ RUN: Final = "run.json"
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRun:
     """A run as its folder keeps it."""
 
     folder: Path
     settings: dict[str, str]
-    results: tuple[Result, ...]
+    results: tuple[QuestionResult, ...]
     """The last of each question."""
 
     @property
@@ -49,13 +49,13 @@ class Stored:
         kept = {name: before[name] for name in ("judge_failures",) if name in before}
         return summarise(self.results, reported | self.settings) | kept
 
-    def traces(self, results: Iterable[Result] | None = None) -> Iterable[Trace]:
+    def traces(self, results: Iterable[QuestionResult] | None = None) -> Iterable[Trace]:
         """The traces of these results, by default of all."""
         wanted = self.results if results is None else results
         return read_traces(self.folder / TRACES, (result.trace for result in wanted if result.trace))
 
 
-def read_run(folder: Path) -> Stored:
+def read_run(folder: Path) -> StoredRun:
     """Read what an evaluation with --out kept.
 
     Raises:
@@ -67,25 +67,31 @@ def read_run(folder: Path) -> Stored:
         settings = dict(json.loads(read_file(folder / RUN, most=MIB)))
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
-        raise SetupError(f"{folder} holds no run ({why}); make one with cairn eval --out {folder}") from error
+        raise SetupError(f"{folder} has no run ({why}); make one with cairn eval --out {folder}") from error
     except (ValueError, TypeError) as error:
         raise SetupError(f"{folder / RUN} is damaged; run the evaluation again into another --out") from error
-    results: dict[str, Result] = {}
+    results: dict[str, QuestionResult] = {}
     for number, line in enumerate(lines, start=1):
         try:
-            result = Result.model_validate_json(line)
+            result = QuestionResult.model_validate_json(line)
         except ValidationError as error:
             if number == len(lines) and not line.endswith(b"\n"):
                 break  # cut off by a kill
-            raise SetupError(f"{path}, line {number} is no result; remove the line to go on") from error
+            raise SetupError(f"{path}, line {number} is not a result; remove the line to continue") from error
         results[result.id] = result
     if not results:
-        raise SetupError(f"{path} holds no result yet; run the evaluation first")
-    return Stored(folder, {str(k): str(v) for k, v in settings.items()}, tuple(results.values()))
+        raise SetupError(f"{path} has no results yet; run the evaluation first")
+    return StoredRun(folder, {str(k): str(v) for k, v in settings.items()}, tuple(results.values()))
 
 
 def write_report(
-    folder: Path, figures: Figures, results: Sequence[Result], *, title: str, measured: str = "", html: bool = True
+    folder: Path,
+    figures: Figures,
+    results: Sequence[QuestionResult],
+    *,
+    title: str,
+    measured: str = "",
+    html: bool = True,
 ) -> list[Path]:
     """Write report.json, report.md and, by default, report.html into a run's folder; returns their paths.
 

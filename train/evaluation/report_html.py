@@ -21,7 +21,7 @@ from train.evaluation.report import (
     values,
     verdict,
 )
-from train.evaluation.result import FAILURES, Result
+from train.evaluation.result import FAILURES, QuestionResult
 from train.evaluation.statistics import RESAMPLES
 
 LIMIT: Final = 5_000_000
@@ -53,7 +53,7 @@ Traces = Callable[[], Iterable[Trace]]
 
 def report_page(
     figures: Figures,
-    results: Sequence[Result],
+    results: Sequence[QuestionResult],
     traces: Traces,
     *,
     title: str,
@@ -110,7 +110,7 @@ def facts(settings: Mapping[str, str], measured: str) -> list[tuple[str, str]]:
     ]
 
 
-def _data(figures: Figures, results: Sequence[Result], traces: Iterable[Trace], level: Level) -> Packed:
+def _data(figures: Figures, results: Sequence[QuestionResult], traces: Iterable[Trace], level: Level) -> Packed:
     return pack(results, traces, level, normalisation=figures["normalisation"]) | {
         "metrics": explained(figures["metrics"]),
         "failures": dict(FAILURES),
@@ -118,7 +118,7 @@ def _data(figures: Figures, results: Sequence[Result], traces: Iterable[Trace], 
     }
 
 
-def _body(figures: Figures, results: Sequence[Result], *, title: str, measured: str) -> str:
+def _body(figures: Figures, results: Sequence[QuestionResult], *, title: str, measured: str) -> str:
     groups = [_groups(name, figures[key]) for name, key in (("type", "by_type"), ("hops", "by_hops"))]
     parts = [
         header(title, facts(figures["settings"], measured)),
@@ -204,7 +204,7 @@ def _groups(name: str, groups: Mapping[str, Figures]) -> str:
     )
 
 
-def _distributions(figures: Figures, results: Sequence[Result]) -> str:
+def _distributions(figures: Figures, results: Sequence[QuestionResult]) -> str:
     scored = [result for result in results if result.status == "scored"]
     by = figures["normalisation"]
     right = [result for result in scored if verdict(result, by) == "right"]

@@ -17,13 +17,13 @@ FAILURES: Mapping[Failure, str] = {
     "server": "the server failed (5xx), also after retries",
     "connection": "no connection, or one that broke off",
     "refused": "the server refused the request (4xx)",
-    "malformed": "what came back is no answer of this interface",
+    "malformed": "the reply does not fit this interface",
     "interrupted": "it was stopped before its end",
 }
 """What each kind of failure means. None of them is a wrong answer."""
 
 
-class Result(BaseModel):
+class QuestionResult(BaseModel):
     """One question. Read `status` first: of a failed one only id to answers, `failure`, `detail` and `trace` count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

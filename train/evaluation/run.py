@@ -9,14 +9,14 @@ from agent.errors import AgentError, SetupError
 from agent.trace import Trace
 from train.evaluation.questions import GoldQuestion
 from train.evaluation.respondents import AskFailed, Respondent
-from train.evaluation.result import FAILURES, Failure, Result
+from train.evaluation.result import FAILURES, Failure, QuestionResult
 from train.evaluation.scoring import Scoring, failed
 
 HOPELESS: Final = 8
 """Questions that end before failures can end a run; more, where more run at the same time."""
 MOST_FAILED: Final = 0.5
 
-OnResult = Callable[[Result, Trace | None], None]
+OnResult = Callable[[QuestionResult, Trace | None], None]
 """Called with each question as it ends, with its trace where there is one."""
 
 
@@ -48,7 +48,7 @@ async def evaluate(
         SetupError: the respondent cannot be used at all.
     """
     waiting = iter(questions)
-    failures: list[Result] = []
+    failures: list[QuestionResult] = []
     done = 0
 
     async def work() -> None:
@@ -70,7 +70,7 @@ async def evaluate(
         raise group.exceptions[0] from None
 
 
-async def _ask(respondent: Respondent, question: GoldQuestion, scoring: Scoring) -> tuple[Result, Trace | None]:
+async def _ask(respondent: Respondent, question: GoldQuestion, scoring: Scoring) -> tuple[QuestionResult, Trace | None]:
     try:
         said = await respondent.ask(question)
     except AskFailed as error:
@@ -78,15 +78,15 @@ async def _ask(respondent: Respondent, question: GoldQuestion, scoring: Scoring)
     return await scoring.result(question, said)
 
 
-def tally(results: Iterable[Result]) -> dict[Failure, int]:
+def tally(results: Iterable[QuestionResult]) -> dict[Failure, int]:
     """How many failed in each way, the most frequent first."""
     counts = Counter[Failure](result.failure for result in results if result.status == "failed")
     return dict(counts.most_common())
 
 
-def _hopeless(failures: Sequence[Result], done: int, most: float) -> str:
+def _hopeless(failures: Sequence[QuestionResult], done: int, most: float) -> str:
     kinds = "; ".join(f"{count}: {FAILURES[kind]}" for kind, count in tally(failures).items())
     return (
-        f"{len(failures)} of the first {done} questions failed ({kinds}), and at most {most:.0%} may; the last said: "
+        f"{len(failures)} of the first {done} questions failed ({kinds}), and at most {most:.0%} may; the last error: "
         f"{failures[-1].detail}"
     )

@@ -1,4 +1,4 @@
-"""What makes a `Result` of what was said to a question."""
+"""What makes a `QuestionResult` of what was said to a question."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from train.evaluation.gold import GoldBook
 from train.evaluation.measure import measure, measure_answer, measure_reply
 from train.evaluation.questions import GoldQuestion
 from train.evaluation.respondents import AskFailed, Said
-from train.evaluation.result import Failure, Result
+from train.evaluation.result import Failure, QuestionResult
 from train.evaluation.support import claims_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Scoring:
     judge_blocks: bool = False
     """The judge also looks at what was shown and merged, sentence by sentence."""
 
-    async def result(self, question: GoldQuestion, said: Said) -> tuple[Result, Trace]:
+    async def result(self, question: GoldQuestion, said: Said) -> tuple[QuestionResult, Trace]:
         """Score what was said; an answer without a trace gets a small one, of what can be shown of it."""
         if isinstance(said, Trace):
             return await self._judged(question, score_trace(question, said, book=self.book), said), said
@@ -40,7 +40,9 @@ class Scoring:
         result = score_answer(question, said, book=self.book).model_copy(update={"trace": trace.id})
         return await self._judged(question, result), trace
 
-    async def _judged(self, question: GoldQuestion, result: Result, trace: Trace | None = None) -> Result:
+    async def _judged(
+        self, question: GoldQuestion, result: QuestionResult, trace: Trace | None = None
+    ) -> QuestionResult:
         """With the judge's figures; what failed is not judged."""
         if self.judge is None or result.status == "failed":
             return result
@@ -49,18 +51,18 @@ class Scoring:
         return result.model_copy(update={"metrics": result.metrics | figures})
 
 
-def failed(question: GoldQuestion, error: AskFailed) -> Result:
+def failed(question: GoldQuestion, error: AskFailed) -> QuestionResult:
     """The record of a question that got no answer."""
     blank = _scored(question, "", {})
     return blank.model_copy(update={"status": "failed", "failure": error.kind, "detail": str(error)})
 
 
-def score_text(question: GoldQuestion, text: str) -> Result:
+def score_text(question: GoldQuestion, text: str) -> QuestionResult:
     """Score an answer of which nothing else is known."""
     return _scored(question, text, measure_answer(question, text))
 
 
-def score_answer(question: GoldQuestion, answer: AgentAnswer, *, book: GoldBook | None = None) -> Result:
+def score_answer(question: GoldQuestion, answer: AgentAnswer, *, book: GoldBook | None = None) -> QuestionResult:
     """Score what an agent without a trace said."""
     return _scored(question, answer.text, measure_reply(question, answer, book=book)).model_copy(
         update={
@@ -71,7 +73,7 @@ def score_answer(question: GoldQuestion, answer: AgentAnswer, *, book: GoldBook 
     )
 
 
-def score_trace(question: GoldQuestion, trace: Trace, *, book: GoldBook | None = None) -> Result:
+def score_trace(question: GoldQuestion, trace: Trace, *, book: GoldBook | None = None) -> QuestionResult:
     """Score a rollout. One that an engine or a source failed has no figures: they would say nothing of the policy."""
     stopped, failure = trace.stopped, _failure(trace)
     metrics = {} if failure else measure(question, trace, book=book)
@@ -116,8 +118,8 @@ def shown(answer: AgentAnswer, question: GoldQuestion, agent: str) -> Trace:
     )
 
 
-def _scored(question: GoldQuestion, prediction: str, metrics: dict[str, float | None]) -> Result:
-    return Result(
+def _scored(question: GoldQuestion, prediction: str, metrics: dict[str, float | None]) -> QuestionResult:
+    return QuestionResult(
         id=question.id,
         question=question.question,
         type=question.type,

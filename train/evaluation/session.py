@@ -32,14 +32,14 @@ from train.evaluation.questions import GoldQuestion, fingerprint, read_questions
 from train.evaluation.report import Figures, summarise
 from train.evaluation.report_files import write_report
 from train.evaluation.respondents import Respondent, Rollouts
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
 from train.evaluation.scoring import Scoring
 from train.evaluation.shards import ask_elsewhere, pickled
 from train.evaluation.store import opened
 
 if TYPE_CHECKING:
-    from train.evaluation.endpoint import Where
+    from train.evaluation.endpoint import EndpointOptions
     from train.evaluation.judge import JudgeSettings
 
 _ROUNDS: Final = {"closed-book": 0, "one-search": 1}
@@ -109,7 +109,7 @@ class Evaluation:
         dataset: str | None = None,
         choice: QuestionChoice | None = None,
         measured: MeasureOptions | None = None,
-        endpoint: "Where | None" = None,
+        endpoint: "EndpointOptions | None" = None,
         baseline: str | None = None,
         concurrency: int = 16,
         seed: int = 0,
@@ -176,9 +176,9 @@ class Evaluation:
         card |= self._measured.described()
         scoring = self._judged(scoring)
         if self._out is None:
-            results: dict[str, Result] = {}
+            results: dict[str, QuestionResult] = {}
 
-            def keep(result: Result, trace: Trace | None) -> None:
+            def keep(result: QuestionResult, trace: Trace | None) -> None:
                 results[result.id] = result
 
             self._ask_waiting(respondent, results, keep, scoring, show)
@@ -188,12 +188,12 @@ class Evaluation:
                 self._ask_waiting(respondent, run.results, run.keep, scoring, show)
             except TooManyFailed as error:
                 self._report(run.results, card, scoring)
-                again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
+                again = f"what ended is kept in {self._out}; to continue, run the same command with --retry-failed"
                 raise TooManyFailed(f"{error}; {again}") from error
             return self._report(run.results, card, scoring)
 
     def _ask_waiting(
-        self, respondent: Respondent, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
+        self, respondent: Respondent, results: dict[str, QuestionResult], keep: OnResult, scoring: Scoring, show: Show
     ) -> None:
         """Ask what has no result. `keep` puts each one into `results`, too."""
         mine = {question.id for question in self.questions}
@@ -204,7 +204,7 @@ class Evaluation:
         failed = sum(result.status == "failed" for result in counted)
         done, right = len(counted), sum(result.metrics.get("em") or 0.0 for result in counted)
 
-        def on_result(result: Result, trace: Trace | None) -> None:
+        def on_result(result: QuestionResult, trace: Trace | None) -> None:
             nonlocal done, failed, right
             keep(result, trace)
             done, failed = done + 1, failed + (result.status == "failed")
@@ -290,7 +290,7 @@ class Evaluation:
         judge = Judge(self._measured.judge, folder=self._out)
         return dataclasses.replace(scoring, judge=judge, judge_blocks=self._measured.judge_blocks)
 
-    def _far(self, where: "Where", card: dict[str, str]) -> tuple[Respondent, dict[str, str], Scoring]:
+    def _far(self, where: "EndpointOptions", card: dict[str, str]) -> tuple[Respondent, dict[str, str], Scoring]:
         from train.evaluation.endpoint import Endpoint
 
         documents = () if self._path else self._world.documents
@@ -354,7 +354,7 @@ class Evaluation:
             "seed": str(self._seed),
         }
 
-    def _report(self, results: dict[str, Result], card: dict[str, str], scoring: Scoring) -> Figures:
+    def _report(self, results: dict[str, QuestionResult], card: dict[str, str], scoring: Scoring) -> Figures:
         """Sum up what there is, in the order of the questions."""
         ended = [results[question.id] for question in self.questions if question.id in results]
         self.last_failure = next((r.detail for r in reversed(ended) if r.status == "failed"), "")

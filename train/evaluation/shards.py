@@ -15,7 +15,7 @@ from agent.parallel.workers import at_end
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from train.evaluation.questions import GoldQuestion
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.run import OnResult, TooManyFailed
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class QuestionShard:
 class ShardResult:
     """What came of a shard."""
 
-    ended: tuple[tuple[Result, Trace | None], ...]
+    ended: tuple[tuple[QuestionResult, Trace | None], ...]
     hopeless: str = ""
     """Why the rest of it did not run; see `TooManyFailed`."""
 
@@ -123,9 +123,9 @@ class _WorkerSession:
         self._loop = asyncio.Runner()
 
     def ask(self, ids: Sequence[str]) -> ShardResult:
-        ended: list[tuple[Result, Trace | None]] = []
+        ended: list[tuple[QuestionResult, Trace | None]] = []
 
-        def on_result(result: Result, trace: Trace | None) -> None:
+        def on_result(result: QuestionResult, trace: Trace | None) -> None:
             ended.append((result, trace))
 
         hopeless = ""

@@ -21,7 +21,7 @@ from agent.errors import CorpusError, SetupError
 from agent.files.foreign import MIB, no_link, open_file, read_file
 from agent.sources.corpus.folder import locked
 from agent.trace import Trace
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 RESULTS: Final = "results.jsonl"
 TRACES: Final = "traces.jsonl"
@@ -48,7 +48,7 @@ class EvaluationRun:
         for lines in (self._traces, self._results):
             lines.close()
 
-    def keep(self, result: Result, trace: Trace | None) -> None:
+    def keep(self, result: QuestionResult, trace: Trace | None) -> None:
         """Keep a result; its trace is written first, so every result that names one has it.
 
         Raises:
@@ -79,14 +79,14 @@ def opened(folder: Path, card: Mapping[str, str]) -> Generator[EvaluationRun]:
             held.enter_context(locked(folder))
             run = held.enter_context(EvaluationRun(folder, card))
         except CorpusError as error:
-            why = f"another evaluation is writing to {folder}; wait for its end, or choose another --out"
+            why = f"another evaluation is writing to {folder}; wait until it ends, or choose another --out"
             raise SetupError(why) from error
         except OSError as error:
             raise _unwritable(folder, error) from error
         yield run
 
 
-def read_results(folder: Path) -> Iterator[Result]:
+def read_results(folder: Path) -> Iterator[QuestionResult]:
     """Every result that was kept, in the order in which they ended; of a question that ran again, all.
 
     Raises:
@@ -102,9 +102,9 @@ def read_results(folder: Path) -> Iterator[Result]:
     with lines:
         for number, line in enumerate(lines, start=1):
             try:
-                yield Result.model_validate_json(line)
+                yield QuestionResult.model_validate_json(line)
             except ValidationError as error:
-                raise SetupError(f"{path}, line {number} is no result; choose another --out") from error
+                raise SetupError(f"{path}, line {number} is not a result; choose another --out") from error
 
 
 class _Lines:

@@ -37,26 +37,31 @@ WithoutOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="Questions that no row may come from, as of an evaluation. Repeatable.",
+        help="Questions to keep out of the rows, such as an evaluation's. Repeatable.",
         rich_help_panel=_FROM,
     ),
 ]
 HoldOutOption = Annotated[
     int,
     typer.Option(
-        min=0, help="Questions kept for an evaluation, beside FILE; no row uses their passages.", rich_help_panel=_FROM
+        min=0, help="Questions held out for an evaluation; no row uses their passages.", rich_help_panel=_FROM
     ),
 ]
 LimitOption = Annotated[
-    int, typer.Option(min=0, help="Questions that are used, drawn at random; 0: all.", rich_help_panel=_FROM)
+    int, typer.Option(min=0, help="Questions to use, drawn at random; 0: all.", rich_help_panel=_FROM)
 ]
 ProtocolsOption = Annotated[
-    str, typer.Option(metavar="A,B", help="Each question gives a row under one of them.", rich_help_panel=_HOW)
+    str,
+    typer.Option(metavar="A,B", help="Protocols of the rows; each question gets one of them.", rich_help_panel=_HOW),
 ]
-EveryOption = Annotated[bool, typer.Option("--every-protocol", help="Under every one instead.", rich_help_panel=_HOW)]
+EveryOption = Annotated[
+    bool, typer.Option("--every-protocol", help="Give each question a row under every protocol.", rich_help_panel=_HOW)
+]
 UnanswerableOption = Annotated[
     float,
-    typer.Option(min=0, max=1, help='Share whose passages no search finds: "I do not know".', rich_help_panel=_HOW),
+    typer.Option(
+        min=0, max=1, help='Share of questions whose passages are left out: "I do not know".', rich_help_panel=_HOW
+    ),
 ]
 CombineOption = Annotated[
     int, typer.Option(min=0, help="New questions of each kind from evidence triples.", rich_help_panel=_HOW)
@@ -97,7 +102,7 @@ def trajectories(
     from train.expert.rows import RowOptions
 
     if questions is None and relations is None:
-        raise SetupError("there is nothing to ask: name --questions FILE, --relations FILE or both")
+        raise SetupError("no questions: name --questions FILE, --relations FILE or both")
     wanted = RowOptions(
         protocols=tuple(name.strip() for name in protocols.split(",") if name.strip()),
         every_protocol=every_protocol,
@@ -126,8 +131,8 @@ def relations(
 ) -> None:
     """Read relations off articles: who directed a film, when a person was born, which country a village is in.
 
-    A few patterns for how encyclopedias begin an article; what they do not fit
-    is left out.
+    It uses a few patterns of how encyclopedias begin an article, and skips
+    what does not fit.
 
     Example: cairn data relations --corpus wikipedia.jsonl --out relations.jsonl
     """

@@ -11,7 +11,7 @@ from typing import Final
 from agent.checks.tokens import sentences
 from train.expert.nations import COUNTRIES, NATIONALITIES
 from train.expert.plan import Gold
-from train.expert.relations import Described, StatedRelation
+from train.expert.relations import DocumentWithRelations, StatedRelation
 from train.expert.text import names_in, plain_title
 
 _MOST_SENTENCES: Final = 6
@@ -91,7 +91,7 @@ _OF_FILMS: Final = frozenset("country of origin|publication date|director|compos
 _LEAST_NAME: Final = 3
 
 
-def described(documents: Iterable[Gold]) -> Iterator[Described]:
+def described(documents: Iterable[Gold]) -> Iterator[DocumentWithRelations]:
     """The documents of which a relation can be read; those whose title several have are left out."""
     known = list(documents)
     titles = Counter(names_in(plain_title(one.title)) for one in known)
@@ -100,7 +100,7 @@ def described(documents: Iterable[Gold]) -> Iterator[Described]:
         if titles[names_in(title)] == 1 and len(title) >= _LEAST_NAME:
             parts = [document.text[s.start : s.end] for s in sentences(document.text)][:_MOST_SENTENCES]
             if relations := tuple(_relations(title, parts)):
-                yield Described(
+                yield DocumentWithRelations(
                     id=document.id, title=title, text=document.text, sentences=tuple(parts), relations=relations
                 )
 

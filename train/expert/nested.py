@@ -16,7 +16,7 @@ from train.expert.combine import called
 from train.expert.nations import country_of
 from train.expert.plan import GoldPassages, NoPlan, PlannedQuestion, QuotedFact, SolutionPlan
 from train.expert.reading import YES_NO, SolvedQuestion, plans_of
-from train.expert.relations import Described, own_facts
+from train.expert.relations import DocumentWithRelations, own_facts
 from train.expert.text import holds, mentions, names_in
 
 _NAME: Final = re.compile(r"(?:the )?(?<!\w)[A-Z][\w.-]*(?: (?:(?:of|the|and) )?[A-Z0-9][\w.-]*)*(?!\w|['’]s)")
@@ -34,7 +34,10 @@ Links = Mapping[str, Sequence[QuotedFact]]
 
 
 def nested(
-    records: Sequence[SolvedQuestion], documents: Sequence[Described], passages: GoldPassages, rng: random.Random
+    records: Sequence[SolvedQuestion],
+    documents: Sequence[DocumentWithRelations],
+    passages: GoldPassages,
+    rng: random.Random,
 ) -> Iterator[PlannedQuestion]:
     """At most one question of more hops for each that one passage answers."""
     links = _links(documents)
@@ -55,7 +58,7 @@ def nested(
             yield planned
 
 
-def _links(documents: Sequence[Described]) -> Links:
+def _links(documents: Sequence[DocumentWithRelations]) -> Links:
     """Nationalities are linked under their countries."""
     links: dict[str, list[QuotedFact]] = defaultdict(list)
     for document in documents:

@@ -25,7 +25,7 @@ class StatedRelation(BaseModel):
     sentences: tuple[int, ...] = ()
 
 
-class Described(BaseModel):
+class DocumentWithRelations(BaseModel):
     """A document with its sentences and relations."""
 
     model_config = ConfigDict(extra="ignore")
@@ -37,7 +37,7 @@ class Described(BaseModel):
     relations: tuple[StatedRelation, ...]
 
 
-def questions_about(document: Described) -> Iterator[PlannedQuestion]:
+def questions_about(document: DocumentWithRelations) -> Iterator[PlannedQuestion]:
     """One-hop questions about what the document is about, with lists; two-hop ones within it; and follow-ups."""
     gold = Gold(id=document.id, title=document.title, text=document.text)
     own = _own(document)
@@ -59,7 +59,7 @@ def questions_about(document: Described) -> Iterator[PlannedQuestion]:
     yield from _lists(document)
 
 
-def as_record(document: Described) -> SolvedQuestion | None:
+def as_record(document: DocumentWithRelations) -> SolvedQuestion | None:
     """A document's own relations as evidence triples, to be combined with those of others; None where it has none."""
     own = _own(document)
     triples = tuple((one.subject, one.relation, one.object) for one in own)
@@ -70,12 +70,12 @@ def as_record(document: Described) -> SolvedQuestion | None:
     )
 
 
-def own_facts(document: Described) -> Iterator[QuotedFact]:
+def own_facts(document: DocumentWithRelations) -> Iterator[QuotedFact]:
     """What a document says of what it is about, relation by relation."""
     return (_fact(document, one) for one in _own(document))
 
 
-def facts_of(document: Described) -> Iterator[tuple[str, QuotedFact, str]]:
+def facts_of(document: DocumentWithRelations) -> Iterator[tuple[str, QuotedFact, str]]:
     """Every relation that one sentence states, whatever it is about: a question, the fact, the answer."""
     for one in _stated(document):
         fact = _fact(document, one)
@@ -93,7 +93,7 @@ _LISTS = {
 }
 
 
-def _lists(document: Described) -> Iterator[PlannedQuestion]:
+def _lists(document: DocumentWithRelations) -> Iterator[PlannedQuestion]:
     """Questions whose answer is all that one sentence names."""
     groups: dict[tuple[str, str], list[StatedRelation]] = {}
     for one in document.relations:
@@ -114,7 +114,7 @@ def _lists(document: Described) -> Iterator[PlannedQuestion]:
             )
 
 
-def _stated(document: Described) -> list[StatedRelation]:
+def _stated(document: DocumentWithRelations) -> list[StatedRelation]:
     """The relations that have one object and a sentence that says it and can be quoted."""
     objects: dict[tuple[str, str], set[str]] = {}
     for one in document.relations:
@@ -129,12 +129,14 @@ def _stated(document: Described) -> list[StatedRelation]:
     ]
 
 
-def _own(document: Described) -> list[StatedRelation]:
+def _own(document: DocumentWithRelations) -> list[StatedRelation]:
     """Those of what the document is about."""
     return [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
 
 
-def _two_hops(document: Described, own: Iterable[StatedRelation]) -> Iterator[tuple[StatedRelation, StatedRelation]]:
+def _two_hops(
+    document: DocumentWithRelations, own: Iterable[StatedRelation]
+) -> Iterator[tuple[StatedRelation, StatedRelation]]:
     stated = _stated(document)
     for one in own:
         for other in stated:
@@ -142,13 +144,13 @@ def _two_hops(document: Described, own: Iterable[StatedRelation]) -> Iterator[tu
                 yield one, other
 
 
-def _sentence(document: Described, one: StatedRelation) -> str:
+def _sentence(document: DocumentWithRelations, one: StatedRelation) -> str:
     said = [document.sentences[at] for at in one.sentences if at < len(document.sentences)]
     fitting = [text for text in said if holds(text, one.object) and len(text) <= QUOTE_CHARS and text in document.text]
     return max(fitting, key=lambda text: mentions(text, one.subject), default="")
 
 
-def _fact(document: Described, one: StatedRelation) -> QuotedFact:
+def _fact(document: DocumentWithRelations, one: StatedRelation) -> QuotedFact:
     said = _sentence(document, one)
     return QuotedFact(
         document.id, said, one.subject, one.relation,

@@ -20,7 +20,7 @@ from train.expert.library import Library
 from train.expert.nested import nested
 from train.expert.plan import NoPlan, PlannedQuestion
 from train.expert.reading import SolvedQuestion, plans_of
-from train.expert.relations import Described, as_record, questions_about
+from train.expert.relations import DocumentWithRelations, as_record, questions_about
 from train.expert.several import several, several_comparisons, several_facts
 from train.expert.trajectory import Phrasing, trajectory
 from train.sft.episodes import EpisodePiece
@@ -85,13 +85,13 @@ def read_records(path: Path) -> list[SolvedQuestion]:
     return [_line(SolvedQuestion, line, f"{path}, line {number}") for number, line in _lines(path)]
 
 
-def read_described(path: Path) -> list[Described]:
+def read_described(path: Path) -> list[DocumentWithRelations]:
     """Read documents with their relations.
 
     Raises:
         CorpusError: a line is none.
     """
-    return [_line(Described, line, f"{path}, line {number}") for number, line in _lines(path)]
+    return [_line(DocumentWithRelations, line, f"{path}, line {number}") for number, line in _lines(path)]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -138,7 +138,7 @@ def hold_out(
 
 def choices(
     records: Sequence[SolvedQuestion],
-    documents: Sequence[Described],
+    documents: Sequence[DocumentWithRelations],
     library: Library,
     wanted: RowOptions,
     report: RowsReport,

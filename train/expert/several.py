@@ -10,7 +10,7 @@ from train.evaluation.normalisations import squad
 from train.expert.combine import DATES
 from train.expert.plan import GoldPassages, NoPlan, PlannedQuestion, QuotedFact, SolutionPlan
 from train.expert.reading import YES_NO, SolvedQuestion, date_of, date_order, plans_of
-from train.expert.relations import Described, facts_of
+from train.expert.relations import DocumentWithRelations, facts_of
 from train.expert.text import plain_title, query_of
 
 _Item = TypeVar("_Item")
@@ -41,7 +41,7 @@ def several(records: Sequence[SolvedQuestion], passages: GoldPassages, rng: rand
                 yield _joined(f"several-{name}-{number}", questions, [plan for _, plan in group], queries)
 
 
-def several_facts(documents: Sequence[Described], rng: random.Random) -> Iterator[PlannedQuestion]:
+def several_facts(documents: Sequence[DocumentWithRelations], rng: random.Random) -> Iterator[PlannedQuestion]:
     """Relations of a document, several at once; one query, its title, finds it."""
     for document in documents:
         known = list(facts_of(document))
@@ -53,7 +53,7 @@ def several_facts(documents: Sequence[Described], rng: random.Random) -> Iterato
                 yield _joined(f"several-{document.id}-{number}", questions, plans, (query_of([document.title]),))
 
 
-def several_comparisons(documents: Sequence[Described], rng: random.Random) -> Iterator[PlannedQuestion]:
+def several_comparisons(documents: Sequence[DocumentWithRelations], rng: random.Random) -> Iterator[PlannedQuestion]:
     """Which of two things is the earlier or the later one, four times about the same four; each is searched for."""
     known: dict[str, list[QuotedFact]] = defaultdict(list)
     for document in documents:

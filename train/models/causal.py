@@ -37,12 +37,12 @@ def load_model(folder: Path, *, dtype: torch.dtype) -> PreTrainedModel:
     except Exception as error:  # readers of weights have errors of their own, with no base in common
         why = " ".join(str(error).split())[:300]
         raise SetupError(
-            f"{folder} is no causal language model that transformers loads by itself, or its weights are damaged: "
+            f"{folder} is not a causal language model that transformers loads by itself, or its weights are damaged: "
             f"{why}; name another start"
         ) from error
     if lacking := sorted(said["missing_keys"]):
         raise SetupError(
-            f"{folder} lacks weights of its model, {lacking[0]} for one: it is no causal language model, or it was "
+            f"{folder} lacks weights of its model, {lacking[0]} for one: it is not a causal language model, or it was "
             "not copied whole; name another start"
         )
     return model

@@ -24,7 +24,7 @@ def ppo(
     """Train a policy with PPO and a critic, as a baseline for the group algorithms of `cairn train rl`.
 
     The rollouts and rewards are the same; only the learning differs. One process, one device.
-    Ctrl-C stops after the current step and saves; --resume goes on from the newest state, also after a kill.
+    Ctrl-C stops after the current step and saves; --resume continues from the newest state, also after a kill.
 
     Example: cairn train ppo --recipe train/recipes/tiny_ppo.toml --start runs/weak/hub --out runs/ppo
     """

@@ -53,7 +53,9 @@ def load_state(path: Path, *, device: torch.device) -> dict[str, Any]:
     try:
         return torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # torch raises many kinds for a damaged file
-        raise SetupError(f"{path} is damaged ({error}): remove it, and --resume goes on from the one before") from error
+        raise SetupError(
+            f"{path} is damaged ({error}): remove it, and --resume continues from the previous one"
+        ) from error
 
 
 def _number(path: Path) -> int:

@@ -61,7 +61,7 @@ class TrainedReader:
             model.load_state_dict({name: tensor.float() for name, tensor in load_file(folder / _WEIGHTS).items()})
         except Exception as error:  # files of strangers fail in many ways
             raise CheckpointError(
-                f"{folder} holds no reader that can be used ({error}); train one with cairn train reader"
+                f"{folder} has no usable reader ({error}); train one with cairn train reader"
             ) from error
         return cls(model, vocabulary, classes, shape, name=card["name"])
 

@@ -4,11 +4,11 @@ docs/rewards.md has the formulas, their extremes, and what each can be cheated w
 """
 
 from train.rewards.base import Reward, Rewarded, RewardSettings, RewardTools
-from train.rewards.masking import Masked, why_masked
-from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
 from train.rewards.registry import reward_names, reward_of, settings_of
+from train.rewards.support.masking import Masked, why_masked
+from train.rewards.support.outside import EndpointJudge, EndpointReader, LocalReader
+from train.rewards.support.vectors import encoder_vectors, hashed_words
 from train.rewards.task import Task
-from train.rewards.vectors import encoder_vectors, hashed_words
 
 __all__ = [
     "EndpointJudge",

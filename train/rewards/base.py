@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from agent.errors import SetupError
 from agent.protocols import TextProtocol, protocol_named
 from agent.trace import Answered, Trace
-from train.rewards.blocks import ContextBlock, blocks_of
-from train.rewards.masking import Masked, why_masked
+from train.rewards.support.blocks import ContextBlock, blocks_of
+from train.rewards.support.masking import Masked, why_masked
+from train.rewards.support.vectors import Vectors, hashed_words
 from train.rewards.task import Task
-from train.rewards.vectors import Vectors, hashed_words
 
 Parts = Mapping[str, float]
 
@@ -116,8 +116,8 @@ class Reward(ABC, Generic[S]):
         for tool in self.needs():
             if getattr(self.tools, tool) is None:
                 raise SetupError(
-                    f"the reward {self.name!r} asks a {tool} with these settings, and there is none: name it in the "
-                    f"recipe, as [{tool}], or choose settings that need none (docs/rewards.md)"
+                    f"the reward {self.name!r} needs a {tool} with these settings, and the recipe has none: add "
+                    f"[{tool}], or choose settings that need none (docs/rewards.md)"
                 )
 
     def needs(self) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ from agent.errors import PlanError
 from agent.plan.text import read_lines
 from agent.trace import Planned
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
-from train.rewards.blocks import has_shape
-from train.rewards.scores import ChoiceMetric, Metric, choice_score, score
-from train.rewards.searches import rejected, rounds_of, without_repeats
+from train.rewards.support.blocks import has_shape
+from train.rewards.support.scores import ChoiceMetric, Metric, choice_score, score
+from train.rewards.support.searches import rejected, rounds_of, without_repeats
 from train.rewards.task import Task
 
 ONCE_EACH = "thought search information answer "

@@ -7,9 +7,9 @@ from agent.evidence import Passage
 from agent.trace import Evidenced
 from train.evaluation.words import size
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
-from train.rewards.grounds import evidence_lines, supported, words_in
-from train.rewards.scores import Metric, holds_answer, score
-from train.rewards.searches import retrievals
+from train.rewards.support.grounds import evidence_lines, supported, words_in
+from train.rewards.support.scores import Metric, holds_answer, score
+from train.rewards.support.searches import retrievals
 from train.rewards.task import Task
 
 

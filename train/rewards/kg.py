@@ -8,11 +8,11 @@ from agent.evidence import Passage
 from agent.sources.questions import gold_found
 from train.evaluation.gold import fold
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
-from train.rewards.blocks import has_shape
-from train.rewards.scores import Metric, by_length, score
-from train.rewards.searches import rejected, retrievals, retrieved
+from train.rewards.support.blocks import has_shape
+from train.rewards.support.scores import Metric, by_length, score
+from train.rewards.support.searches import rejected, retrievals, retrieved
+from train.rewards.support.vectors import Vectors, cosines
 from train.rewards.task import Task
-from train.rewards.vectors import Vectors, cosines
 
 SHAPE = "(thought search information )*(thought )?answer "
 

@@ -8,9 +8,9 @@ from agent.evidence import Passage
 from agent.trace import Gathered, Merged, Planned, Trace
 from train.evaluation.words import size
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
-from train.rewards.grounds import merge_lines, supported, words_in
-from train.rewards.scores import Metric, holds_answer, right, score
-from train.rewards.searches import RewardedRound, rounds_of, without_repeats
+from train.rewards.support.grounds import merge_lines, supported, words_in
+from train.rewards.support.scores import Metric, holds_answer, right, score
+from train.rewards.support.searches import RewardedRound, rounds_of, without_repeats
 from train.rewards.task import Task
 
 

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from agent.protocols.shapes import fits
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
-from train.rewards.blocks import shape
-from train.rewards.scores import Metric, score
-from train.rewards.searches import rejected, retrievals
+from train.rewards.support.blocks import shape
+from train.rewards.support.scores import Metric, score
+from train.rewards.support.searches import rejected, retrievals
 from train.rewards.task import Task
 
 

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
-from train.rewards.blocks import has_shape
-from train.rewards.concise import MODIFIERS, PREPOSITIONS, QUESTION_WORDS, is_concise
-from train.rewards.scores import Metric, score
-from train.rewards.searches import RewardedRound, rejected, rounds_of, without_repeats
+from train.rewards.support.blocks import has_shape
+from train.rewards.support.concise import MODIFIERS, PREPOSITIONS, QUESTION_WORDS, is_concise
+from train.rewards.support.scores import Metric, score
+from train.rewards.support.searches import RewardedRound, rejected, rounds_of, without_repeats
+from train.rewards.support.vectors import cosines
 from train.rewards.task import Task
-from train.rewards.vectors import cosines
 
 THINK_ONCE = "thought (reflect |search information reflect ((thought )?search information reflect )*)answer "
 THINK_ALWAYS = "thought (reflect |search information reflect (thought search information reflect )*)answer "

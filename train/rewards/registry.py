@@ -43,11 +43,11 @@ def settings_of(name: str, settings: Mapping[str, object] | None = None) -> Rewa
         SetupError: no such reward or variant, or a setting that it does not have; the sentence names it.
     """
     if name not in _REWARDS:
-        raise SetupError(f"there is no reward {name!r}; there are: {', '.join(_REWARDS)}")
+        raise SetupError(f"there is no reward {name!r}; choose from: {', '.join(_REWARDS)}")
     given = dict(settings or {})
     variant = given.pop("variant", "ours")
     if variant not in _VARIANTS:
-        raise SetupError(f"the reward {name!r} has no variant {variant!r}; there are: {', '.join(_VARIANTS)}")
+        raise SetupError(f"the reward {name!r} has no variant {variant!r}; choose from: {', '.join(_VARIANTS)}")
     kind = _REWARDS[name][1]
     try:
         return kind.model_validate({**(kind.ours if variant == "ours" else {}), **given})

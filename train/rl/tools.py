@@ -11,8 +11,8 @@ from agent.settings import CairnSettings
 from agent.settings.local_file import refuse_plain_key
 from train.evaluation.judge import Judge, JudgeSettings
 from train.rewards.base import EvidenceReader, RewardTools
-from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
-from train.rewards.vectors import Vectors, encoder_vectors, hashed_words
+from train.rewards.support.outside import EndpointJudge, EndpointReader, LocalReader
+from train.rewards.support.vectors import Vectors, encoder_vectors, hashed_words
 from train.rl.recipe import Embedder, RlRecipe
 from train.rl.recipe import JudgeEndpoint as Named
 

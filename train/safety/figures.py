@@ -7,7 +7,7 @@ from statistics import fmean, pstdev
 
 from agent.trace import Searched, SearchFailed, Trace
 from train.evaluation.words import content_words
-from train.rewards.masking import why_masked
+from train.rewards.support.masking import why_masked
 
 Figures = dict[str, float]
 """Name → value. A figure of nothing (a mean over no searches) is left out; it is never 0 or nan."""

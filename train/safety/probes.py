@@ -71,7 +71,7 @@ class RetrieverProbes:
             if why:
                 raise RetrieverDead(
                     f"the retriever is dead: {when}, {probe.source!r} was searched for {probe.query!r}, and {why}; "
-                    "no step is learned from such searches: start the retriever again, then go on with --resume"
+                    "no step is learned from such searches: start the retriever again, then continue with --resume"
                 )
 
     async def _why_dead(self, probe: Probe, source: Source) -> str:

@@ -90,7 +90,7 @@ SEARCHES_FAIL: Final = Rule(
     name="every search of the step failed",
     figure="search/failed_share",
     above=0.999,
-    fix="the retriever is dead: start it again, try it with `cairn doctor`, then go on with --resume",
+    fix="the retriever is dead: start it again, try it with `cairn doctor`, then continue with --resume",
 )
 SEARCHES_EMPTY: Final = Rule(
     name="searches find nothing",
@@ -104,7 +104,7 @@ ALL_MASKED: Final = Rule(
     figure="masked/share",
     above=0.8,
     steps=3,
-    fix="monitors.jsonl has the reasons: repair the sources, the judge or the reader, then go on with --resume",
+    fix="monitors.jsonl has the reasons: repair the sources, the judge or the reader, then continue with --resume",
 )
 UNCLOSED: Final = Rule(
     name="answers are no longer closed",

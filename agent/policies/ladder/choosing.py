@@ -6,16 +6,16 @@ from typing import Final, Literal
 from agent.errors import RequestRefused
 from agent.outbound.llm import LlmClient
 from agent.policies.ladder import exam
-from agent.policies.ladder.dialects import Spoken
 from agent.policies.ladder.memory import recall, remember
 from agent.policies.ladder.policy import RUNGS, LadderPolicy, Rung
+from agent.policies.ladder.prompts import SearchingRung
 from agent.policies.openai_abilities import Abilities
 from agent.sanitize.text import shortened
 
 RungWanted = Literal["auto", "protocol", "tools", "json", "words", "plain"]
 CONTEXT_TOKENS: Final = 8192
 """Where the server does not say how long a context may be; many are started with little."""
-_EXAMINED: Final[tuple[Spoken, ...]] = ("tools", "json", "words")
+_EXAMINED: Final[tuple[SearchingRung, ...]] = ("tools", "json", "words")
 
 
 async def ladder_of(

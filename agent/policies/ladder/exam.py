@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.outbound.llm import LlmClient
-from agent.policies.ladder.dialects import DIALECTS, Spoken
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove
+from agent.policies.ladder.prompts import RUNG_PROMPTS, SearchingRung
 from agent.policies.ladder.reading import move_in
 from agent.policies.ladder.replies import NoMove, ask
 from agent.policies.ladder.state import SearchedRound, State
@@ -50,15 +50,15 @@ TASKS: Final = (
 )
 
 
-async def failing(endpoint: LlmClient, rung: Spoken) -> str:
+async def failing(endpoint: LlmClient, rung: SearchingRung) -> str:
     """Why the model cannot stand on a rung; empty where it can.
 
     Raises:
         PolicyError: there is no server, or it failed.
     """
-    dialect = DIALECTS[rung]
+    prompt = RUNG_PROMPTS[rung]
     for task in TASKS:
-        messages, members = dialect.request(task.state)
+        messages, members = prompt.request(task.state)
         reply = await ask(endpoint, messages, max_tokens=TOKENS, temperature=0, **members)
         try:
             move = move_in(reply)

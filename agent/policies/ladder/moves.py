@@ -1,4 +1,4 @@
-"""What a model decides in one turn, whatever dialect it used, and how that is written in a protocol."""
+"""What a model decides in one turn, whatever its rung, and how that is written in a protocol."""
 
 import json
 import re

@@ -10,8 +10,8 @@ from agent.errors import ContextFull, PolicyError, RequestRefused
 from agent.outbound.llm import LlmClient
 from agent.policies.base import Chunk, Sampling
 from agent.policies.ladder import plain
-from agent.policies.ladder.dialects import DIALECTS, Spoken, is_repeat
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove, spelled
+from agent.policies.ladder.prompts import RUNG_PROMPTS, SearchingRung, is_repeat
 from agent.policies.ladder.reading import move_in
 from agent.policies.ladder.replies import ModelReply, NoMove, ask
 from agent.policies.ladder.state import State
@@ -68,7 +68,7 @@ class LadderPolicy:
 
 
 class LadderContext:
-    """One rollout. What was said is kept in no dialect; each request is made from it again."""
+    """One rollout. What was said is kept in the form of no rung; each request is made from it again."""
 
     ended_turn = False
 
@@ -126,7 +126,7 @@ class LadderContext:
     async def _move(self, sampling: Sampling, room: int) -> tuple[Move, Author]:
         while (rung := self._left[0]) != "plain":
             try:
-                return await self._spoken(rung, sampling, room), "policy"
+                return await self._own_move(rung, sampling, room), "policy"
             except NoMove as why:
                 self._step_down(str(why))
             except RequestRefused as error:
@@ -135,19 +135,19 @@ class LadderContext:
             return plain.plan(self._state.question, most=self.protocol.max_queries), "loop"
         return await self._plain(sampling, room), "policy"
 
-    async def _spoken(self, rung: Spoken, sampling: Sampling, room: int) -> Move:
+    async def _own_move(self, rung: SearchingRung, sampling: Sampling, room: int) -> Move:
         """The model's own move.
 
         Raises:
             NoMove: it makes none, or one that the floor does better.
         """
-        dialect = DIALECTS[rung]
-        messages, members = dialect.request(self._state)
+        prompt = RUNG_PROMPTS[rung]
+        messages, members = prompt.request(self._state)
         reply = await self._ask(messages, sampling, min(room, _MOVE_TOKENS), members)
         try:
             move = _read(reply)
         except NoMove as why:
-            repaired = dialect.repaired(messages, reply.text[:2000], str(why))
+            repaired = prompt.repaired(messages, reply.text[:2000], str(why))
             if repaired is None:
                 raise
             move = _read(await self._ask(repaired, sampling, min(room, _MOVE_TOKENS), members))

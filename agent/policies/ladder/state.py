@@ -1,4 +1,4 @@
-"""What was said in one rollout, in no dialect: so a rollout can change its rung in the middle."""
+"""What was said in one rollout, in the form of no rung: so a rollout can change its rung in the middle."""
 
 import re
 from dataclasses import dataclass, field, replace

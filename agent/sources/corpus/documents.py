@@ -74,7 +74,7 @@ class DocumentLine(BaseModel):
     @classmethod
     def _iso(cls, value: str) -> str:
         if value and not _ISO.fullmatch(value):
-            raise ValueError(f"{value!r} is no ISO date like 2026-03-02")
+            raise ValueError(f"{value!r} is not an ISO date such as 2026-03-02")
         return value
 
 
@@ -362,7 +362,7 @@ def _bounded(opened: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def _parse(line: bytes, *, whole: bool) -> DocumentLine:
     if not whole:
-        raise CorpusError(f"this line is longer than {LINE_BYTES >> 20} MB, and nothing behind it was read")
+        raise CorpusError(f"this line is longer than {LINE_BYTES >> 20} MB, and the rest of the file was not read")
     try:
         return DocumentLine.model_validate_json(line)
     except ValidationError as error:
@@ -375,11 +375,11 @@ def line_problem(error: ValidationError) -> str:
     field = ".".join(map(str, first["loc"]))
     match first["type"]:
         case "json_invalid":
-            return f"this is no JSON ({first.get('ctx', {}).get('error', first['msg'])})"
+            return f"not valid JSON ({first.get('ctx', {}).get('error', first['msg'])})"
         case "missing":
             return f"the field {field!r} is missing"
         case "model_type":
-            return "this is no JSON object"
+            return "not a JSON object"
         case _:
             return f"the field {field!r} cannot be used: {first['msg'].removeprefix('Value error, ')}"
 

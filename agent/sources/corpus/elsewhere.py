@@ -72,7 +72,7 @@ def _encoder(model: EncoderModel) -> Encoder:
     )
     if encoder.fingerprint != model.fingerprint:
         raise CorpusError(
-            f"a worker found another model under the name {model.name} than the one that wanted the vectors; "
+            f"a worker has another model under the name {model.name} than the main process; "
             "give every machine the same one"
         )
     return encoder

@@ -88,7 +88,7 @@ class IndexCard(Frozen):
     @classmethod
     def _inside(cls, value: str) -> str:
         if not _DATA_NAME.fullmatch(value):
-            raise ValueError("is no name of a data folder")
+            raise ValueError("is not the name of a data folder")
         return value
 
     @field_validator("files")
@@ -153,7 +153,7 @@ def _parse_card(folder: Path) -> IndexCard:
     if not folder.is_dir():
         raise CorpusError(f"there is no index folder {folder}; {_hint(folder)}")
     if not (folder / CARD).is_file():
-        raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_hint(folder)}")
+        raise CorpusError(f"the folder {folder} is not an index: it has no {CARD}; {_hint(folder)}")
     try:
         content = read_file(folder / CARD, most=_CARD_BYTES, follow=False)
         if (version := _Version.model_validate_json(content).version) != FORMAT:
@@ -213,7 +213,7 @@ def refuse_strange(out: Path) -> None:
         return
     strange = [path.name for path in out.iterdir() if not _ours(path.name)]
     if strange and not _is_card(out / CARD):
-        raise CorpusError(f"the folder {out} holds something else; choose a new one for the index")
+        raise CorpusError(f"the folder {out} has other files in it; choose a new folder for the index")
 
 
 def _ours(name: str) -> bool:
@@ -250,7 +250,7 @@ def locked(folder: Path, *, wait: bool = False) -> Generator[None]:
             continue  # another build has just failed and removed the folder
         if not (lock_file(file, wait=wait) or _take_soon(file)):
             file.close()
-            raise CorpusError(f"another build is writing to {folder}; wait until it has ended")
+            raise CorpusError(f"another build is writing to {folder}; wait until it ends")
         with suppress(OSError):
             if os.path.samestat(os.fstat(file.fileno()), lock.lstat()):
                 break

@@ -342,7 +342,7 @@ def _sha256(file: SourceFile) -> str:
         if file.kind != "lines" and os.fstat(opened.fileno()).st_size > MAX_BYTES:
             raise ExtractError(f"it is larger than {MAX_BYTES >> 20} MB")
         if has_holes(opened):
-            raise ExtractError("parts of it were never written, so it is no text")
+            raise ExtractError("parts of it were never written, so it is not text")
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 

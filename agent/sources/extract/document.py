@@ -68,7 +68,7 @@ def plain_text(raw: bytes) -> str:
     text = decode(raw)
     zeros, length = (text.count("\0"), len(text)) if raw.startswith(_WIDE_BOMS) else (raw.count(0), len(raw))
     if zeros > length // 1000:
-        raise ExtractError("it holds zero bytes, so it is no text")
+        raise ExtractError("it contains zero bytes, so it is not text")
     return text
 
 
@@ -136,7 +136,7 @@ def pdf_text(raw: bytes) -> Extracted:
     except DependencyError as error:
         raise ExtractError("it is encrypted; save a copy without a password, or: pip install cryptography") from error
     except (PyPdfError, OSError) as error:
-        raise ExtractError(f"it is no PDF that can be read: {error}") from error
+        raise ExtractError(f"it is not a readable PDF: {error}") from error
     except (
         ValueError,
         TypeError,

@@ -217,5 +217,5 @@ async def _read(reader: asyncio.StreamReader, most_bytes: int) -> dict[str, Any]
         raise ValueError("the answer is too long")
     answer = json.loads(await reader.readexactly(size))
     if not isinstance(answer, dict):
-        raise ValueError("the answer is no object")
+        raise ValueError("the answer is not an object")
     return answer  # pyright: ignore[reportUnknownVariableType]

@@ -119,7 +119,7 @@ def _refuse_strange(out: Path) -> None:
     with out.open("rb") as file:
         header = file.read(72)
     if header[:15] != b"SQLite format 3" or int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-        raise SetupError(f"{out} exists and is no graph: name another --out")
+        raise SetupError(f"{out} exists and is not a graph; choose another --out")
 
 
 def _sweep(out: Path) -> None:

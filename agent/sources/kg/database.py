@@ -114,7 +114,7 @@ class GraphDatabase:
             SetupError: it is not.
         """
         if self.rows("PRAGMA application_id", kinds="i") != [(APPLICATION_ID,)]:
-            raise SetupError(f"{self._path} is no graph: build one with cairn kg build TRIPLES --out FILE")
+            raise SetupError(f"{self._path} is not a graph; build one with cairn kg build TRIPLES --out FILE")
         expected = _tables()
         stored = self.rows("SELECT type, name, sql FROM sqlite_schema LIMIT 100", kinds="ssT")
         found = {name: (kind, sql) for kind, name, sql in stored if not name.startswith("sqlite_autoindex_")}

@@ -78,7 +78,7 @@ class FilteredSource:
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises costs no passage
             return _open(found, request.limit, f"{type(error).__name__}: {error}")
         if numbers is None:
-            return _open(found, request.limit, "its answer is no list of numbers")
+            return _open(found, request.limit, "its answer is not a list of numbers")
         kept = [candidates[number - 1] for number in sorted(numbers[:keep])]
         passages = [p.model_copy(update={"rank": rank}) for rank, p in enumerate(kept, start=1)]
         return _with(found, passages, note=f"the filter kept {len(kept)} of {len(candidates)} passages")

@@ -140,7 +140,7 @@ def _text(line: bytes) -> str:
     try:
         text = line.decode("utf-8").strip("\r\n\ufeff")
     except UnicodeDecodeError:
-        raise _Bad("is no UTF-8 text") from None
+        raise _Bad("is not UTF-8 text") from None
     if "\0" in text:
         raise _Bad("holds a zero byte")
     return text
@@ -166,7 +166,7 @@ def _from_json(text: str) -> RawTriple:
     try:
         row = cast("dict[str, object]", json.loads(text))
     except (ValueError, RecursionError):
-        raise _Bad("is no JSON object") from None
+        raise _Bad("is not a JSON object") from None
     head, relation, tail = (_cell(row, names) for names in _LABELS)
     if not (head and relation and tail):
         raise _Bad("needs head, relation and tail (or h, r, t)")

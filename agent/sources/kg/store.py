@@ -101,7 +101,7 @@ class Graph:
             SetupError: there is none, or it is none, or one of another version.
         """
         if not path.exists():
-            raise SetupError(f"there is no graph at {path}: build one with cairn kg build TRIPLES --out {path}")
+            raise SetupError(f"no graph at {path}; build one with: cairn kg build TRIPLES --out {path}")
         db = GraphDatabase.open(path)
         try:
             return cls(path, _card(db, path), _relations(db), db)
@@ -261,7 +261,7 @@ def _card(db: GraphDatabase, path: Path) -> GraphCard:
             raise SetupError(f"the graph {path} has version {version}, this Cairn reads {FORMAT}: build it again")
         return GraphCard.model_validate_json(rows[0][0])
     except ValidationError as error:
-        raise db.damaged("its card is no card") from error
+        raise db.damaged("its card is not valid") from error
 
 
 def _relations(db: GraphDatabase) -> dict[int, GraphRelation]:

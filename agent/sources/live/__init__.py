@@ -1,1 +1,1 @@
-"""Connectors to live search APIs: each is one `Source` that makes one attempt a call. Imported where one is built."""
+"""Backends: a `Source` for each live search API, which makes one attempt a call. Imported where one is built."""

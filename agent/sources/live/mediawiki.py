@@ -139,7 +139,9 @@ def read_pages(data: Mapping[str, Any], *, base: str, lang: str) -> list[Passage
         pages.sort(key=lambda page: _place(page, listed))
         passages = [_passage(page, listed.get(page["title"], (0, {}))[1], base=base, lang=lang) for page in pages]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise SourceError(f"mediawiki sent an unknown shape ({type(error).__name__}: {error})", kind="parse") from error
+        raise SourceError(
+            f"mediawiki sent an unexpected answer ({type(error).__name__}: {error})", kind="parse"
+        ) from error
     return [p.model_copy(update={"rank": rank, "score": 1 / rank}) for rank, p in enumerate(_with_text(passages), 1)]
 
 

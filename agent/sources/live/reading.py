@@ -1,4 +1,4 @@
-"""What the connectors to search APIs share: keys checked, unverified answers read into passages.
+"""What the backends share: keys checked, unverified answers read into passages.
 
 Nothing here touches a network.
 """
@@ -53,7 +53,7 @@ def checked_key(key: str, *, api: str, get_one: str) -> str:
     if not key:
         raise SetupError(f"{api} needs an API key; get one at {get_one}")
     if not _KEY.fullmatch(key):
-        raise SetupError(f"the API key for {api} holds a space or a character that no key has; copy it again")
+        raise SetupError(f"the API key for {api} has a space or another character that no key has; copy it again")
     return key
 
 
@@ -64,7 +64,7 @@ def object_of(data: Any, *, by: str) -> dict[str, Any]:
         SourceError: it is something else.
     """
     if not isinstance(data, dict):
-        raise SourceError(f"{by} sent JSON that is no object but {type(data).__name__}", kind="parse")
+        raise SourceError(f"{by} sent JSON that is not an object but {type(data).__name__}", kind="parse")
     return cast(dict[str, Any], data)
 
 
@@ -78,7 +78,7 @@ def rows_of(data: Mapping[str, Any], name: str, *, by: str, needed: bool = False
     if rows is None and not needed:
         return []
     if not isinstance(rows, list):
-        raise SourceError(f"{by} sent an answer of another shape: there is no list '{name}' in it", kind="parse")
+        raise SourceError(f"{by} sent an unexpected answer: there is no list '{name}' in it", kind="parse")
     return objects(cast(list[Any], rows))
 
 

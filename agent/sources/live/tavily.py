@@ -1,6 +1,6 @@
 """Tavily, through its own library: web, news and finance. The key is never left out, so no request goes out keyless.
 
-The library builds the requests; they travel over the client that all connectors share, which bounds answers and maps
+The library builds the requests; they travel over the client that all backends share, which bounds answers and maps
 every failure, its Retry-After included, before the library sees it.
 """
 

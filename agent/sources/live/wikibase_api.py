@@ -120,7 +120,9 @@ class WikibaseApi:
             return await self._api.send("GET", path, params=params)
 
     def _unknown(self, error: Exception) -> SourceError:
-        return SourceError(f"{self._api.name} sent an unknown shape ({type(error).__name__}: {error})", kind="parse")
+        return SourceError(
+            f"{self._api.name} sent an unexpected answer ({type(error).__name__}: {error})", kind="parse"
+        )
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:

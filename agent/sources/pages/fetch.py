@@ -96,7 +96,7 @@ class Fetcher:
         except PageError:
             raise
         except TimeoutError as error:
-            raise PageError(f"it was not there in {self._seconds:g} s", kind="slow") from error
+            raise PageError(f"it did not arrive in {self._seconds:g} s", kind="slow") from error
         except Exception as error:  # a stranger's server, a cache file, a parser: a page that fails fails alone
             raise PageError(f"it failed with {type(error).__name__}", kind="unreadable") from error
 
@@ -145,12 +145,12 @@ def kind_of(content_type: str, body: bytes) -> Kind:
     if (b"\0" in start and not is_wide) or start.startswith(
         (b"PK\x03\x04", b"\x1f\x8b", b"\x89PNG", b"GIF8", b"\xff\xd8")
     ):
-        raise PageError("it is no text, whatever its server says", kind="type")
+        raise PageError("it is not text, although its server says so", kind="type")
     looks_html = start[:200].lower().startswith((b"<!doctype html", b"<html", b"<head", b"<body"))
     if looks_html:
         return "html"
     if declared == "pdf":
-        raise PageError("it is no PDF, whatever its server says", kind="type")
+        raise PageError("it is not a PDF, although its server says so", kind="type")
     return declared
 
 

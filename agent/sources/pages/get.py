@@ -103,9 +103,9 @@ class Getter:
         if got.status != 200:
             return got
         if types is not None and content_type not in types:
-            raise PageError(f"it is {content_type[:40] or 'of no type'}, not a text that we read", kind="type")
+            raise PageError(f"it is {content_type[:40] or 'of no type'}, not a text that can be read", kind="type")
         if response.headers.get("content-encoding", "").strip().lower() not in CODINGS:
-            raise PageError("it is packed in a way that we do not read", kind="type")
+            raise PageError("its compression is not supported", kind="type")
         body, cut = await _bounded(response, cut_bytes)
         cached = bool(response.extensions.get("caching", {}).get("from_cache"))
         return Got(url, got.status, content_type, got.charset, body, cut, cached)
@@ -126,7 +126,7 @@ async def _bounded(response: httpx2.Response, cut_bytes: int | None) -> tuple[by
     except httpx2.TimeoutException as error:
         raise PageError("it stopped in the middle", kind="slow") from error
     except httpx2.DecodingError as error:
-        raise PageError("it is packed in a way that cannot be read", kind="type") from error
+        raise PageError("it cannot be decompressed", kind="type") from error
     except (httpx2.HTTPError, OSError, ValueError) as error:
         raise PageError("the connection broke in the middle", kind="unreachable") from error
     return bytes(body), False

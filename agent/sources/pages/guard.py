@@ -129,7 +129,7 @@ class Guard:
         try:
             checked = self.url(target)
         except PageError as error:
-            raise _refused(f"it redirects to where we do not go: {error}") from error
+            raise _refused(f"it redirects to a forbidden address: {error}") from error
         if url.scheme == "https" and checked.scheme == "http":
             raise _refused("it redirects from https to http")
         return checked
@@ -156,7 +156,7 @@ class Guard:
 
     def _check_host(self, host: str, port: int, *, is_v6: bool) -> None:
         if port not in self._ports:
-            raise _refused(f"port {port} is not open to us")
+            raise _refused(f"port {port} is not allowed")
         name = host.removesuffix(".")
         literal = _literal(name)
         if literal:
@@ -167,7 +167,7 @@ class Guard:
         if is_v6 or _NUMBER.fullmatch(labels[-1]):
             raise _refused("its host is an address in an unusual spelling")
         if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-            raise _refused("its host is no host name")
+            raise _refused("its host is not a valid host name")
         if len(labels) < 2 or any(".".join(labels[at:]) in CLOSED_NAMES for at in range(len(labels))):
             raise _refused("its host is a name of a local network")
 

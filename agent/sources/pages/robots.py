@@ -60,7 +60,7 @@ class Robots:
         """
         site = await self._site(url)
         if site.rules is None:
-            raise PageError("its robots.txt cannot be had", kind="robots")
+            raise PageError("its robots.txt cannot be fetched", kind="robots")
         if not await asyncio.to_thread(site.rules.can_fetch, str(url), AGENT):
             raise PageError("its robots.txt forbids it", kind="robots")
         delay = site.rules.crawl_delay(AGENT) or 0.0

@@ -82,7 +82,7 @@ class WithPages:
             report_blocked(error.kind)
             return hit, str(error)
         except TimeoutError:
-            return hit, "its page was not there in time"
+            return hit, "its page did not arrive in time"
         if len(part.text) < min(LEAST_CHARS, len(hit.text)):
             return hit, "its page holds hardly any text"
         return _improved(hit, page, part.text), ""

@@ -1,1 +1,1 @@
-"""Retries, limits, fallback and cache, put around every live back end alike."""
+"""Retries, limits, fallback and cache, put around every live backend alike."""

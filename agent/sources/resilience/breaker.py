@@ -1,4 +1,4 @@
-"""A circuit breaker: a back end that fails again and again is left alone for a while. It keeps count, nothing more.
+"""A circuit breaker: a backend that fails again and again is left alone for a while. It keeps count, nothing more.
 
 Closed: every request may pass. Open: none may. When its time is over, one try goes through (half-open): if it is
 answered the breaker closes, if not it opens again. What a try that began under an earlier state reports changes
@@ -56,7 +56,7 @@ class Breaker:
         return Permit(self._epoch, probe=True)
 
     def answered(self, turn: Permit) -> None:
-        """The back end is alive."""
+        """The backend is alive."""
         if turn.epoch != self._epoch:
             return
         self._row = 0.0
@@ -65,7 +65,7 @@ class Breaker:
             self._next_state()
 
     def failed(self, turn: Permit, now: float, *, weight: float = 1.0) -> None:
-        """The back end is not well: one more in the row, or a part of one where that is not so sure."""
+        """The backend is not well: one more in the row, or a part of one where that is not so sure."""
         if turn.epoch != self._epoch:
             return
         self._row += weight

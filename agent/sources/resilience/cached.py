@@ -78,7 +78,7 @@ class Cached:
             name: part of every key: two sources with one name share their answers.
             store: None: equal queries in flight share a call, and nothing is kept.
             limits: `keep_seconds` and `stale_seconds` count.
-            variant: what else answers depend on, for example the back ends; part of every key too.
+            variant: what else answers depend on, for example the backends; part of every key too.
             now: seconds since 1970.
         """
         self.name = name

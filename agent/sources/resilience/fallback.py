@@ -1,6 +1,6 @@
-"""Several back ends as one source, tried in their order until there is enough. It neither retries nor waits.
+"""Several backends as one source, tried in their order until there is enough. It neither retries nor waits.
 
-Time is shared: a back end may use the n-th part of what is left of the caller's time, where n counts it and those that
+Time is shared: a backend may use the n-th part of what is left of the caller's time, where n counts it and those that
 have not been tried yet. What one leaves over is the next one's, and the last one may use all: however the first ones
 hang, each one that is behind them is still tried. Where there is no deadline, each has a minute.
 """
@@ -14,8 +14,8 @@ from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_s
 
 LONGEST_SECONDS: Final = 60.0
 TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout", "upstream", "parse", "bad_query")
-"""Which kind names them all when every back end failed: first what a person must fix, last what the query is to blame
-for, since a query is only bad where every back end says so."""
+"""Which kind names them all when every backend failed: first what a person must fix, last what the query is to blame
+for, since a query is only bad where every backend says so."""
 
 
 class NamedSource(Source, Protocol):
@@ -26,7 +26,7 @@ class NamedSource(Source, Protocol):
 
 
 class Fallback:
-    """The first back end that has enough answers; what several found is put together without doubles."""
+    """The first backend that has enough answers; what several found is put together without doubles."""
 
     def __init__(self, name: str, backends: Sequence[NamedSource], *, enough: int = 1) -> None:
         """Ask `backends` in their order.
@@ -37,7 +37,7 @@ class Fallback:
             enough: with fewer passages than this the next one is tried too; 0: any answer is enough.
         """
         if not backends:
-            raise ValueError(f"{name} has no back end")
+            raise ValueError(f"{name} has no backend")
         self.name = name
         self._backends = tuple(backends)
         self._enough = enough
@@ -52,7 +52,7 @@ class Fallback:
         """Give at most `limit` passages; what failed on the way comes with them.
 
         Raises:
-            SourceError: every back end that there was time for failed.
+            SourceError: every backend that there was time for failed.
         """
         answers: list[SearchResult] = []
         errors: list[tuple[str, SourceError]] = []

@@ -1,10 +1,10 @@
-"""One back end behind its limits: in its turn, for a bounded time, again where that may help, and not while it is down.
+"""One backend behind its limits: in its turn, for a bounded time, again where that may help, and not while it is down.
 
 Whatever it fails with is reported: a `Failure` for every try, beside the answer or in the error.
 
 What an error means for the breaker:
 
-* an answer, `bad_query` and `parse`: the back end is alive; the row of failures ends
+* an answer, `bad_query` and `parse`: the backend is alive; the row of failures ends
 * `rate`, `upstream`, `timeout`: one more in the row; a `timeout` only in part where the caller had less than two
   seconds for it
 * `quota`: opens at once, until the Retry-After or for an hour; `auth`: opens at once, for ten minutes
@@ -31,22 +31,22 @@ AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
 QUOTA_SECONDS: Final = 3600.0
 AUTH_SECONDS: Final = 600.0
 FAIR_SECONDS: Final = 2.0
-"""A back end that had less than these, and less than its own time, is not for sure to blame for a timeout."""
+"""A backend that had less than these, and less than its own time, is not for sure to blame for a timeout."""
 
 log_retries_without_words()
 
 
 class Guarded:
-    """A back end behind its limiter."""
+    """A backend behind its limiter."""
 
     def __init__(self, source: Source, *, name: str, limits: Limits, limiter: RateLimiter | None = None) -> None:
         """Guard `source`.
 
         Args:
             source: makes exactly one attempt a call.
-            name: of the back end, for failures.
+            name: of the backend, for failures.
             limits: how many requests it takes.
-            limiter: shared with all others that use the same back end; its own where left out.
+            limiter: shared with all others that use the same backend; its own where left out.
         """
         self.name = name
         self.limits = limits

@@ -1,6 +1,6 @@
-"""The way to one back end, for all who ask it: how many at a time, how often, and when it wants to be left alone.
+"""The way to one backend, for all who ask it: how many at a time, how often, and when it wants to be left alone.
 
-A limiter reads nothing of a request but its deadline. Two sources that ask the same back end (Serper's web and its
+A limiter reads nothing of a request but its deadline. Two sources that ask the same backend (Serper's web and its
 news) share its limiter.
 """
 
@@ -20,13 +20,13 @@ from agent.sources.resilience.breaker import Breaker, Permit
 
 TRYING: Final = "another request is just trying it"
 LONGEST_SECONDS: Final = 24 * 3600.0
-"""No back end is left alone for longer, whatever a header says."""
+"""No backend is left alone for longer, whatever a header says."""
 _RESOLUTION: Final = 1e-6
 """Seconds: an event loop may wake a sleeper a little early."""
 
 
 class NotTried(SourceError):
-    """The back end was not tried: it is left alone, or the turn would come too late."""
+    """The backend was not tried: it is left alone, or the turn would come too late."""
 
 
 class RateLimiter:
@@ -41,7 +41,7 @@ class RateLimiter:
         self._last: SourceError | None = None
 
     def pause(self, seconds: float) -> None:
-        """Leave the back end alone for this long (Retry-After)."""
+        """Leave the backend alone for this long (Retry-After)."""
         self._paused_until = max(self._paused_until, _now() + min(seconds, LONGEST_SECONDS))
 
     def remember(self, error: SourceError) -> None:
@@ -88,7 +88,7 @@ class RateLimiter:
 
     @property
     def pause_left(self) -> float:
-        """Seconds that the back end still wants to be left alone."""
+        """Seconds that the backend still wants to be left alone."""
         left = self._paused_until - _now()
         return left if left > _RESOLUTION else 0.0
 
@@ -97,11 +97,11 @@ class RateLimiter:
         if shut is not None:
             last, kind = (str(self._last), self._last.kind) if self._last else ("", "upstream")
             when = f"it will be tried again in {spoken(shut)}" if shut else TRYING
-            why = f"{self.name} is left alone, {when}; last it said: {last}"
+            why = f"{self.name} is paused, {when}; its last error: {last}"
             raise NotTried(why, kind=kind, retry_after=shut)
         pause = self.pause_left
         if pause > min(self.limits.longest_wait_seconds, request.seconds_left):
-            why = f"{self.name} wants to be left alone, it will be tried again in {spoken(pause)}"
+            why = f"{self.name} requested a pause, it will be tried again in {spoken(pause)}"
             raise NotTried(why, kind="rate", retry_after=pause)
 
 
@@ -145,13 +145,13 @@ class _Lane:
 
 
 class RateLimiters:
-    """The limiters of all back ends, by name."""
+    """The limiters of all backends, by name."""
 
     def __init__(self) -> None:
         self._limiters: dict[str, RateLimiter] = {}
 
     def of(self, name: str, limits: Limits) -> RateLimiter:
-        """The limiter of a back end; the limits of the first caller hold."""
+        """The limiter of a backend; the limits of the first caller hold."""
         return self._limiters.setdefault(name, RateLimiter(name, limits))
 
 

@@ -1,4 +1,4 @@
-"""Resilience, once, around every source: guard, fallback and cache around back ends, the same around a plug-in."""
+"""Resilience, once, around every source: guard, fallback and cache around backends, the same around a plug-in."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from agent.sources.resilience.store import AnswerStore
 
 
 class Backend(Source, Protocol):
-    """A connector: it makes exactly one attempt a call, and says how many requests it takes."""
+    """It makes exactly one attempt a call, and says how many requests it takes."""
 
     @property
     def name(self) -> str: ...
@@ -56,16 +56,16 @@ def resilient(
     around: Callable[[Source], Source] | None = None,
     now: Callable[[], float] = time.time,
 ) -> Cached:
-    """Make one source of its back ends; closing it closes them and the store. With other back ends it requests again.
+    """Make one source of its backends; closing it closes them and the store. With other backends it requests again.
 
     Args:
-        name: of the source; its answers are kept under it, for the shortest time that one of its back ends says.
+        name: of the source; its answers are kept under it, for the shortest time that one of its backends says.
         backends: in the order in which they are tried.
         store: where answers are kept; None: nowhere.
-        enough: with fewer passages than this from one back end, the next one is tried too.
-        limits: in place of what a back end says of itself, by its name.
-        limiters: shared with all other sources, so that a back end that several of them share gets no more requests.
-        around: put between the back ends and the cache, for example to read the pages of hits.
+        enough: with fewer passages than this from one backend, the next one is tried too.
+        limits: in place of what a backend says of itself, by its name.
+        limiters: shared with all other sources, so that a backend that several of them share gets no more requests.
+        around: put between the backends and the cache, for example to read the pages of hits.
         now: seconds since 1970, for the age of what is kept.
     """
     limiters = RateLimiters() if limiters is None else limiters

@@ -85,7 +85,7 @@ class AnswerStore:
         if cache is not None:
             try:
                 await cache.close()
-            except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
+            except Exception as error:  # noqa: BLE001  # cashews raises what its backend raises
                 self._broke(str(error))
 
     async def _careful(self, use: Callable[[OpenStore], Awaitable[_T]], left: float) -> _T | None:
@@ -97,7 +97,7 @@ class AnswerStore:
         try:
             async with scope:
                 return await use(self._cache or await self._open())
-        except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
+        except Exception as error:  # noqa: BLE001  # cashews raises what its backend raises
             if not scope.expired() or left >= allowed:
                 self._rest_until = now + REST_SECONDS
                 self._broke(str(error.__cause__ or error) or f"no answer in {allowed:g} s")
@@ -106,7 +106,7 @@ class AnswerStore:
     def _broke(self, why: str) -> None:
         if not self._said:
             self._said = True
-            _log.warning("the query cache %s cannot be used (%s); searches go on without it", self._shown, why)
+            _log.warning("the query cache %s cannot be used (%s); searches continue without it", self._shown, why)
 
     @property
     def _shown(self) -> str:
@@ -176,5 +176,5 @@ def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> AnswerStore:
     """
     text = str(where)
     if "://" in text and not text.startswith(("redis://", "rediss://")):
-        raise ValueError(f"{text!r} is no place for the query cache; give a folder, a redis:// URL, or memory:")
+        raise ValueError(f"{text!r} cannot hold the query cache; name a folder, a redis:// URL, or memory:")
     return AnswerStore(text, max_bytes=max_bytes)

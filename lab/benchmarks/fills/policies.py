@@ -11,6 +11,7 @@ from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Author, Segment
+from lab.wrapped_policy import WrappedPolicy
 from train.sft.episodes import Episode
 
 UNPLANNED = "?"
@@ -88,27 +89,10 @@ class _Speller:
 
 
 @dataclass(frozen=True)
-class Begun:
+class Begun(WrappedPolicy[Policy]):
     """A policy whose first turn is given; everything behind it is its own."""
 
-    policy: Policy
     first: str
-
-    @property
-    def name(self) -> str:
-        return self.policy.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self.policy.context_tokens
-
-    @property
-    def continues(self) -> bool:
-        return self.policy.continues
-
-    @property
-    def instructed(self) -> bool:
-        return self.policy.instructed
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""

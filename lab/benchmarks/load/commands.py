@@ -23,7 +23,7 @@ BASELINES_PYTHON: Final = Path(".venv-baselines/bin/python")
 def bench_load(
     *,
     streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 200,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each load goes on.")] = 120,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds of each load.")] = 120,
     disconnects: Annotated[int, typer.Option(min=1, help="How many clients leave in the middle.")] = 100,
     embedded: Annotated[bool, typer.Option("--embedded/--no-embedded", help="Load the embedded policy, too.")] = True,
     thought: Annotated[int, typer.Option(min=1, help="Stamped tokens of a paced thought.")] = 200,
@@ -39,8 +39,8 @@ def bench_load(
     A scripted policy writes 20 tokens a second and stream and stamps each
     with the time, so that what the server adds to a token is measured where
     the client reads it. Client and server share this machine's cores. The
-    exit status is 1 where anything was lost; bounds of time and memory that
-    were missed are printed.
+    exit status is 1 if anything was lost; missed bounds of time and memory are
+    printed.
 
     Example: cairn bench load --streams 200 --seconds 120
     """
@@ -132,7 +132,7 @@ def _counts(said: str, option: str, *fitted: int) -> list[int]:
     """Numbers of streams, as an option has them; none of them may be one that the model is fitted with."""
     words = [word.strip() for word in said.split(",") if word.strip()]
     if not all(word.isdigit() and int(word) for word in words):
-        raise typer.BadParameter(f"{said!r} is no list of numbers of streams, as 4,64,200", param_hint=option)
+        raise typer.BadParameter(f"{said!r} is not a list of numbers of streams, such as 4,64,200", param_hint=option)
     counts = [int(word) for word in words]
     if used := set(counts).intersection(fitted):
         raise typer.BadParameter(f"the model is fitted with {min(used)}; predict other loads", param_hint=option)
@@ -146,7 +146,7 @@ def bench_baselines(
         Path, typer.Option("--python", help="Python of the environment with the group 'baselines'.")
     ] = BASELINES_PYTHON,
     times: Annotated[int, typer.Option(min=1, help="How often each question is sent alone.")] = 20,
-    clients: Annotated[int, typer.Option(min=1, help="How many ask at the same time.")] = 64,
+    clients: Annotated[int, typer.Option(min=1, help="Clients at the same time.")] = 64,
     seconds: Annotated[float, typer.Option(min=0.1, help="Of each round of many clients.")] = 10,
     rounds: Annotated[int, typer.Option(min=1, help="Of each contender; the middle one counts.")] = 3,
     langgraph: Annotated[bool, typer.Option("--langgraph/--no-langgraph", help="Let it take part.")] = True,

@@ -104,7 +104,7 @@ def _address(pipe: Connection) -> str:
     try:
         first = pipe.recv()
     except EOFError as error:
-        raise SetupError("the server ended before it listened; its error stands above") from error
+        raise SetupError("the server ended before it listened; its error is above") from error
     if isinstance(first, Exception):
         raise SetupError(str(first)) from first
     return first

@@ -21,7 +21,7 @@ def directions_of(which: str, only: Sequence[str] = ()) -> list[Direction]:
         SetupError: there is no such paper or direction.
     """
     if which != "all" and which not in PAPERS:
-        raise SetupError(f"there is no paper {which!r}; there are: all, {', '.join(PAPERS)}")
+        raise SetupError(f"there is no paper {which!r}; choose from: all, {', '.join(PAPERS)}")
     there = [one for paper in PAPERS.values() if which in ("all", paper.name) for one in paper.directions]
     names = [one.name for one in there]
     if unknown := [name for name in only if name not in names]:

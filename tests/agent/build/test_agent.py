@@ -80,7 +80,7 @@ def test_sources_that_are_named_are_the_only_ones_and_all_asks_no_other():
 
 @pytest.mark.parametrize("name", ["wikipedia", "corpus"])
 def test_a_source_that_is_not_there_is_refused_with_those_that_are(name: str):
-    with pytest.raises(SetupError, match=f"no source '{name}'; there are: .*web"):
+    with pytest.raises(SetupError, match=f"no source '{name}'; choose from: .*web"):
         build_sources(CairnSettings(sources=(name,)))
 
 
@@ -154,7 +154,7 @@ def test_a_folder_that_is_no_checkpoint_is_a_sentence(tmp_path: Path):
 
 def test_a_protocol_is_named_or_a_file(tmp_path: Path):
     assert build_protocol(CairnSettings(protocol="multisearch")).name == "multisearch"
-    with pytest.raises(SetupError, match="there are: cairn, "):
+    with pytest.raises(SetupError, match="choose from: cairn, "):
         build_protocol(CairnSettings(protocol="nonsense"))
     with pytest.raises(SetupError, match=r"mine\.toml"):
         build_protocol(CairnSettings(protocol=str(tmp_path / "mine.toml")))
@@ -167,7 +167,7 @@ def test_a_world_that_is_not_there_is_a_sentence(world: str):
 
 
 def test_a_person_learns_what_the_shipped_policy_knows(corpus: Path):
-    assert "knows how to search the little world" in notices(CairnSettings())[0]
+    assert "was trained to search the little world" in notices(CairnSettings())[0]
     assert "trained on the little world only" in notices(CairnSettings(corpus=corpus))[0]
     assert "--corpus DIR" in notices(ENDPOINT)[0]
     assert not notices(with_settings(ENDPOINT, corpus=corpus))
@@ -199,6 +199,6 @@ def test_documents_asks_all_sources_but_the_graph():
 
 
 def test_no_setting_may_name_documents_as_a_source():
-    with pytest.raises(SetupError, match="no source 'documents'; there are: web"):
+    with pytest.raises(SetupError, match="no source 'documents'; choose from: web"):
         build_sources(CairnSettings(sources=("documents",)))
     assert "documents" not in distinct(build_sources(CairnSettings()))

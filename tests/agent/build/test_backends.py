@@ -39,7 +39,7 @@ async def searched(sources: Mapping[str, Source], *nodes: tuple[str, str], quest
     return steps
 
 
-def test_a_back_end_that_fails_is_replaced_by_the_next_and_named_in_the_trace(tmp_path: Path):
+def test_a_backend_that_fails_is_replaced_by_the_next_and_named_in_the_trace(tmp_path: Path):
     async def test(server: ApiServer) -> None:
         server.routes |= {
             "/search": json_reply({"detail": {"error": "Unauthorized"}}, 401),
@@ -78,7 +78,7 @@ def test_the_cache_outlives_the_process_that_filled_it(tmp_path: Path):
     run(test)
 
 
-def test_news_asks_the_next_back_end_where_the_first_has_too_little(tmp_path: Path):
+def test_news_asks_the_next_backend_where_the_first_has_too_little(tmp_path: Path):
     async def test(server: ApiServer) -> None:
         server.routes |= {
             "/api/v4/search": recorded("gnews/vendor_example.json"),
@@ -118,9 +118,9 @@ def test_a_model_looks_through_what_a_named_source_finds(tmp_path: Path):
 
 def test_a_filter_without_a_model_is_a_sentence(tmp_path: Path):
     made = settings("http://127.0.0.1:9", tmp_path, live=True, filtered="kg")
-    with pytest.raises(SetupError, match="needs a model that looks through passages: set filter_url"):
+    with pytest.raises(SetupError, match="needs a model to filter passages: set filter_url"):
         build_sources(made)
-    with pytest.raises(SetupError, match="'filtered' names 'corpus', which is no source here"):
+    with pytest.raises(SetupError, match="'filtered' names 'corpus', which is not a source here"):
         build_sources(made.model_copy(update={"filtered": ("corpus",)}))
 
 
@@ -137,7 +137,7 @@ def test_what_has_no_key_is_left_out_and_what_needs_none_is_there(tmp_path: Path
     }
 
 
-def test_the_settings_limits_and_prices_reach_the_back_end(tmp_path: Path):
+def test_the_settings_limits_and_prices_reach_the_backend(tmp_path: Path):
     made = settings(
         "http://127.0.0.1:9", tmp_path, tavily_key="t", prices={"tavily": 0.5}, limits={"tavily": {"tries": 1}}
     )

@@ -30,7 +30,7 @@ def test_the_manual_is_searched_where_nothing_else_is_named(tmp_path: Path):
     mine = CairnSettings(world="test", corpus=tmp_path)
     assert not uses_manual(mine)
     assert not uses_world(mine)
-    assert "Cairn's own manual is searched" in notices(CairnSettings())[-1]
+    assert "Cairn searches its own manual" in notices(CairnSettings())[-1]
 
 
 def test_a_plan_finds_the_manual_under_every_name():

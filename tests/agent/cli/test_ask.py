@@ -105,7 +105,7 @@ def test_an_engine_that_fails_leaves_no_answer_and_status_1(
     turns: Script = [PolicyError("no one listens at http://127.0.0.1:1/v1")]
     install(monkeypatch, make_agent(turns))
     assert run(["ask", "Who wrote Dune?"]) == 1
-    assert "cairn: there is no answer: no one listens at http://127.0.0.1:1/v1" in capsys.readouterr().err
+    assert "cairn: no answer: no one listens at http://127.0.0.1:1/v1" in capsys.readouterr().err
 
 
 def test_a_missing_corpus_is_a_sentence(capsys: pytest.CaptureFixture[str]):

@@ -134,7 +134,7 @@ def test_batch_draws_a_table(index: str, tmp_path: Path, capsys: pytest.CaptureF
         (["build", "{folder}/gone", "--out", "{folder}/i"], 1, "there is no file or folder"),
         (["build", "{folder}/empty.jsonl", "--out", "{folder}/i"], 1, "there are no documents"),
         (["build", "{folder}/no_gold.jsonl", "--out", "{folder}/i", "--ann", "hnsw"], 2, "--dense"),
-        (["search", "{folder}", "x"], 1, "is no index: it has no index.json"),
+        (["search", "{folder}", "x"], 1, "is not an index: it has no index.json"),
         (["search", "{index}", " "], 2, "the query is empty"),
         (["batch", "{index}", "--questions", "{folder}/gone"], 1, "cannot be read"),
         (["batch", "{index}", "--questions", "{folder}/no_gold.jsonl"], 1, "names its gold passages"),

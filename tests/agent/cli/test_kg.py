@@ -55,7 +55,7 @@ def test_lines_that_are_left_out_are_reported_on_the_side(tmp_path: Path, capsys
     assert run(["kg", "build", str(triples), "--out", str(tmp_path / "g.kg"), "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["bad_lines"] == 2
-    assert "2 lines were left out; the first is " in captured.err
+    assert "2 lines were skipped; the first is " in captured.err
     assert "line 2: has 1 columns" in captured.err
 
 
@@ -83,7 +83,7 @@ def test_look_up_can_keep_to_one_relation(relation: str, graph: str, capsys: pyt
 def test_a_relation_that_is_not_there_is_said(graph: str, capsys: pytest.CaptureFixture[str]):
     assert run(["kg", "lookup", graph, "Aurora Falls", "--relation", "eats"]) == 0
     captured = capsys.readouterr()
-    assert "no relation of this graph is called 'eats'" in captured.err
+    assert "this graph has no relation 'eats'" in captured.err
     assert "|" not in captured.out
 
 
@@ -101,7 +101,7 @@ def test_look_up_limits_triples_each_way(graph: str, capsys: pytest.CaptureFixtu
 
 def test_nothing_found_is_said(graph: str, capsys: pytest.CaptureFixture[str]):
     assert run(["kg", "lookup", graph, "zzzzzzzz"]) == 0
-    assert "Nothing is called so" in capsys.readouterr().out
+    assert "No entity has this name" in capsys.readouterr().out
 
 
 def test_names_cannot_write_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -117,7 +117,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["lookup", "none.kg", "x"], 1, "build one with cairn kg build"),
+        (["lookup", "none.kg", "x"], 1, "build one with: cairn kg build"),
         (["lookup", "none.kg", "  "], 2, "the entity is empty"),
         (["build", "none.tsv", "--out", "g.kg"], 1, "none.tsv cannot be read: No such file"),
         (["build", "none.tsv"], 2, "--out"),

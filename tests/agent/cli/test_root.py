@@ -28,7 +28,7 @@ def broken(app: typer.Typer) -> None:
 
     @app.command()
     def refuse() -> None:
-        raise CorpusError("the folder [x] is no index; build one with cairn index build")
+        raise CorpusError("the folder [x] is not an index; build one with cairn index build")
 
     @app.command()
     def crash() -> None:
@@ -77,7 +77,7 @@ def test_the_path_in_a_wrong_call_is_on_one_line_to_be_copied(tmp_path: Path, ca
 def test_an_error_of_ours_is_one_sentence_and_status_1(capsys: pytest.CaptureFixture[str]):
     assert run(["refuse"]) == 1
     captured = capsys.readouterr()
-    assert captured.err == "cairn: the folder [x] is no index; build one with cairn index build\n"
+    assert captured.err == "cairn: the folder [x] is not an index; build one with cairn index build\n"
     assert not captured.out
 
 
@@ -130,7 +130,7 @@ def test_a_plug_in_that_cannot_be_loaded_costs_its_own_commands_only(
     assert run(["lost", "--with", "options"]) == 1
     assert "'lost' cannot be loaded: No module named 'no_such_package'" in capsys.readouterr().err
     assert run(["refuse"]) == 1
-    assert "is no index" in capsys.readouterr().err
+    assert "is not an index" in capsys.readouterr().err
 
 
 def every_command(command: Any, path: str = "cairn") -> Iterator[tuple[str, Any]]:

@@ -195,7 +195,7 @@ def test_a_port_is_free_or_held() -> None:
         port: int = held.getsockname()[1]
         held.listen()
         found = look("port", port=port)
-        assert (found.state, f"another program holds {port}" in found.says) == ("bad", True)
+        assert (found.state, f"another program uses {port}" in found.says) == ("bad", True)
         assert "--port" in found.fix
     assert look("port", port=port).state == "ok"
     assert look("port", port=0).state == "ok"

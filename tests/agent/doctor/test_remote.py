@@ -157,7 +157,7 @@ def test_only_what_the_settings_mean_is_looked_at() -> None:
     assert not {"gnews", "arxiv", "wikidata", "world"} & set(only_web)
 
 
-def test_a_source_without_a_back_end_names_the_settings_that_give_one() -> None:
+def test_a_source_without_a_backend_names_the_settings_that_give_one() -> None:
     assert look("web", live=True).state == "warn"
     wanted = look("web", live=True, sources=("web",))
     assert wanted.state == "bad"
@@ -192,9 +192,9 @@ def test_an_endpoint_that_has_the_model_is_fine() -> None:
     [
         ({"/v1/models": MODELS}, "does not list 'qwen3:9b'", "qwen3:8b"),
         ({"/v1/models": json_reply({"error": "no"}, 401)}, "refuses the key (401)", "CAIRN_API_KEY"),
-        ({}, "is not there (404)", "should end in /v1"),
+        ({}, "was not found (404)", "should end in /v1"),
         ({"/v1/models": json_reply({"error": "loading"}, 503)}, "answered 503", "log"),
-        ({"/v1/models": text_reply("<html>")}, "sent no JSON", ""),
+        ({"/v1/models": text_reply("<html>")}, "did not send JSON", ""),
         ({"/v1/models": json_reply([])}, "lists no models", "OpenAI-compatible"),
     ],
 )

@@ -77,7 +77,7 @@ def test_when_all_is_well_each_line_has_its_mark(quiet: list[str], capsys: pytes
     status = run(quiet)
     lines = capsys.readouterr().out.splitlines()
     assert status == (1 if any(line.startswith("✗") for line in lines) else 0)
-    assert lines[0].split(maxsplit=2) == ["✓", "settings", "the defaults; there is no cairn.toml here"]
+    assert lines[0].split(maxsplit=2) == ["✓", "settings", "the defaults; no cairn.toml here"]
     assert any(line.startswith("· live") for line in lines)
     assert any(line.startswith("· local models") for line in lines)
     assert any(line.startswith("✓ world") for line in lines)

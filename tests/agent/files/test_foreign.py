@@ -45,7 +45,7 @@ def test_a_link_is_followed_only_where_that_is_said(tmp_path: Path) -> None:
 def test_a_pipe_that_gives_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign_files, "PIPE_SECONDS", 0.1)
     os.mkfifo(tmp_path / "pipe")
-    assert why(tmp_path / "pipe", pipe=True) == "the pipe gave nothing for 0.1 s"
+    assert why(tmp_path / "pipe", pipe=True) == "the pipe sent nothing for 0.1 s"
 
 
 def test_a_pipe_is_read_on_request_to_its_end_or_its_bound() -> None:

@@ -235,7 +235,7 @@ def test_what_a_source_says_of_its_answer_stands_in_the_step_and_a_shared_answer
     assert (second.backend, second.credits, second.usd, second.failures) == ("brave", 0, 0, ())
 
 
-def test_every_back_end_that_failed_is_named_in_the_failed_step():
+def test_every_backend_that_failed_is_named_in_the_failed_step():
     failures = (Failure(backend="a", kind="timeout", why="slow"), Failure(backend="b", kind="auth", why="no key"))
 
     class Failing:

@@ -89,7 +89,7 @@ def test_an_adapter_changes_its_matrices_and_no_others(tmp_path: Path):
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "type": ({"peft_type": "IA3"}, "of the type IA3; Cairn merges LORA alone"),
+    "type": ({"peft_type": "IA3"}, "of type IA3; Cairn merges only LORA"),
     "dora": ({"use_dora": True}, "says use_dora = True, which Cairn does not merge; merge it with peft"),
     "biased": ({"bias": "all"}, "says bias = all"),
     "modules": ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
@@ -98,9 +98,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "new_option": ({"use_something_new": {"a": 1}}, "use_something_new"),
     "start": ({"init_lora_weights": "pissa"}, "init_lora_weights = pissa"),
     "pattern": ({"alpha_pattern": {"(a+)+$": 3}}, r"alpha_pattern '\(a\+\)\+\$'; names of modules are read there"),
-    "patterns": ({"alpha_pattern": [1]}, "alpha_pattern that is no object"),
-    "alpha": ({"lora_alpha": "much"}, "lora_alpha = much, which is no number"),
-    "not_finite": ({"lora_alpha": float("inf")}, "which is no number"),
+    "patterns": ({"alpha_pattern": [1]}, "alpha_pattern that is not an object"),
+    "alpha": ({"lora_alpha": "much"}, "lora_alpha = much, which is not a number"),
+    "not_finite": ({"lora_alpha": float("inf")}, "which is not a number"),
 }
 
 
@@ -115,7 +115,7 @@ def test_an_option_that_is_not_merged_is_refused_in_a_sentence(tmp_path: Path, n
     ("tensors", "said"),
     [
         ({}, "changes nothing"),
-        (pair("embed_tokens"), "none of the two matrices"),
+        (pair("embed_tokens"), "not one of the two matrices"),
         (pair("layers.0.self_attn.magic_proj"), "magic_proj"),
         ({"base_model.model.lm_head.weight": np.zeros((4, 4), np.float32)}, "lm_head"),
         (dict(list(pair().items())[:1]), r"the two matrices of model\.layers\.0\.self_attn\.q_proj\.weight do not fit"),

@@ -120,14 +120,16 @@ def test_a_full_disk_is_a_sentence_with_what_is_needed(tmp_path: Path, monkeypat
         (folder / "a.gguf").write_bytes(b"mo")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(SetupError, match=r"no room for a model in .*models: about 0 MB .* make room, or set XDG_CACHE"):
+    with pytest.raises(
+        SetupError, match=r"not enough space for a model in .*models: about 0 MB .* free some, or set XDG_CACHE"
+    ):
         make(cache, full)
     assert (cache.all(), left_over(cache)) == ([], [])
 
     def by_numpy(folder: Path) -> ModelRecord:
         raise OSError("1000 requested and 20 written")
 
-    with pytest.raises(SetupError, match="no room"):
+    with pytest.raises(SetupError, match="not enough space"):
         make(cache, by_numpy)
 
     def nearly_full(path: Path) -> SimpleNamespace:
@@ -141,7 +143,7 @@ def test_a_full_disk_is_a_sentence_with_what_is_needed(tmp_path: Path, monkeypat
 def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(
-        SetupError, match=r"cache of models .* cannot be used: .*right to write there, or set XDG_CACHE"
+        SetupError, match=r"cache of models .* cannot be used: .*make it writable for you, or set XDG_CACHE"
     ):
         make(ModelCache(tmp_path / "file" / "models"))
 

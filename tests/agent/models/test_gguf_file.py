@@ -65,13 +65,13 @@ def test_every_kind_of_block_is_dequantized_as_by_gguf(tmp_path: Path, kind: ggu
 def test_a_kind_that_gguf_cannot_dequantize_is_named_with_those_that_it_can(tmp_path: Path):
     content = HEAD + struct.pack("<QQ", 1, 0) + entry("w", (256, 1), Q.Q8_K, 0)
     path = file_of(tmp_path / "m.gguf", content + bytes(-len(content) % 32) + bytes(292))
-    with pytest.raises(CheckpointError, match=r"w as Q8_K, which .* does not dequantize; take a file in F16"):
+    with pytest.raises(CheckpointError, match=r"w as Q8_K, which .* does not dequantize; use a file in F16"):
         open_gguf(path).read("w")
 
 
 HOSTILE = {
-    "no_gguf": (b"PK\3\4" + bytes(100), "no GGUF file"),
-    "empty": (b"", "no GGUF file"),
+    "no_gguf": (b"PK\3\4" + bytes(100), "not a GGUF file"),
+    "empty": (b"", "not a GGUF file"),
     "old": (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "version 1"),
     "big_endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "little-endian"),
     "tensors": (HEAD + struct.pack("<QQ", 2**60, 0), "claims 1,152,921,504,606,846,976 tensors"),
@@ -95,7 +95,7 @@ HOSTILE = {
         "a list of 5 values of type 9",
     ),
     "type": (HEAD + struct.pack("<QQ", 0, 1) + text("a") + struct.pack("<I", 77), "unknown type 77"),
-    "utf8": (HEAD + struct.pack("<QQQ", 0, 1, 2) + b"\xff\xfe" + bytes(9), "no UTF-8"),
+    "utf8": (HEAD + struct.pack("<QQQ", 0, 1, 2) + b"\xff\xfe" + bytes(9), "not UTF-8"),
     "dimensions": (HEAD + struct.pack("<QQ", 1, 0) + text("w") + struct.pack("<I", 2**31), "2147483648 dimensions"),
     "tensor_type": (HEAD + struct.pack("<QQ", 1, 0) + entry("w", (32,), 999, 0), "unknown type 999"),
     "outside": (HEAD + struct.pack("<QQ", 1, 0) + entry("w", (32,), 0, 2**50), "would end at byte"),
@@ -129,7 +129,7 @@ def test_what_is_no_file_is_said(tmp_path: Path):
 def test_numbers_that_are_not_finite_are_damage(tmp_path: Path):
     content = HEAD + struct.pack("<QQ", 1, 0) + entry("w", (2,), 0, 0)
     path = file_of(tmp_path / "m.gguf", content + bytes(-len(content) % 32) + struct.pack("<2f", 1.0, float("nan")))
-    with pytest.raises(CheckpointError, match="no finite numbers"):
+    with pytest.raises(CheckpointError, match="are not finite"):
         open_gguf(path).read("w")
 
 

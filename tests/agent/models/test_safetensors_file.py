@@ -59,17 +59,17 @@ def of(dtype: str, shape: list[Any], begin: Any, end: Any) -> dict[str, Any]:
 
 
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "no_json": (b"{", "its header is no JSON"),
-    "deep": (b"[" * 100_000, "its header is no JSON"),
-    "list": ([], "its header is no object"),
-    "nothing": ({"w": 3}, "nothing usable of 'w'"),
+    "no_json": (b"{", "its header is not JSON"),
+    "deep": (b"[" * 100_000, "its header is not JSON"),
+    "list": ([], "its header is not an object"),
+    "nothing": ({"w": 3}, "no valid entry for 'w'"),
     "type": (of("F8_E4M3", [4], 0, 4), "as 'F8_E4M3', and F32, F16, BF16, F64 are read"),
     "outside": (of("F32", [32], 0, 128), "is not within it"),
     "huge": (of("F32", [2**40, 2**40], 0, 64), "is not within it"),
     "negative": (of("F32", [-4], 0, 16), "the shape of 'w' is none"),
     "before": (of("F32", [4], -16, 0), "is not within it"),
     "fraction": (of("F32", [1.5], 0, 6), "the shape of 'w' is none"),
-    "texts": (of("F32", [4], "0", "16"), "nothing usable"),
+    "texts": (of("F32", [4], "0", "16"), "no valid entry"),
     "size": (of("F32", [4], 0, 15), "is not within it"),
 }
 
@@ -84,13 +84,13 @@ def test_a_hostile_header_is_an_error(tmp_path: Path, name: str):
 @pytest.mark.parametrize("content", [b"", b"1234", struct.pack("<Q", 2**62) + b"{}", bytes(8)])
 def test_a_file_without_a_header_is_an_error(tmp_path: Path, content: bytes):
     (tmp_path / "m.safetensors").write_bytes(content)
-    with pytest.raises(CheckpointError, match="no safetensors file, or it is cut off"):
+    with pytest.raises(CheckpointError, match="not a safetensors file, or is cut off"):
         open_safetensors(tmp_path / "m.safetensors")
 
 
 def test_numbers_that_are_not_finite_are_damage(tmp_path: Path):
     path = damaged(tmp_path / "m.safetensors", of("F32", [2], 0, 8), struct.pack("<2f", 1.0, float("inf")))
-    with pytest.raises(CheckpointError, match="no finite numbers"):
+    with pytest.raises(CheckpointError, match="are not finite"):
         open_safetensors(path)["w"].read()
 
 

@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another_kind": ({"general__architecture": "gemma3"}, "of the kind 'gemma3'; Cairn converts llama"),
     "scaled": ({"llama__rope__scaling__type": "yarn"}, r"scales its positions .*'yarn'"),
     "partial": ({"llama__rope__dimension_count": 8}, "only a part of each head"),
-    "text": ({"llama__block_count": "two"}, r"llama\.block_count is no number"),
+    "text": ({"llama__block_count": "two"}, r"llama\.block_count is not a number"),
     "none": ({"llama__block_count": None}, "block_count is None, and must be a whole number"),
     "zero": ({"llama__attention__head_count": 0}, "head_count is 0"),
     "fraction": ({"llama__block_count": 2.5}, "block_count is 2.5"),
@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "more": ({"llama__block_count": 3}, r"lacks blk\.2\.attn_q\.weight, .* and 4 more"),
     "fewer": ({"llama__block_count": 1}, r"has tensors that its kind of model does not \(blk\.1\.attn_q"),
     "wide": ({"llama__feed_forward_length": 128}, r"ffn_gate\.weight has the shape \(128, 64\), and it has \(96, 64\)"),
-    "heads": ({"llama__attention__head_count_kv": 3}, "no model is so"),
+    "heads": ({"llama__attention__head_count_kv": 3}, "which is impossible"),
     "epsilon": ({"llama__attention__layer_norm_rms_epsilon": -1.0}, "must be a number above 0"),
 }
 

@@ -237,5 +237,5 @@ def test_hints_name_what_the_user_sets(sent: int, hint: str):
 
 
 def test_what_is_no_address_is_refused_before_anything_is_sent():
-    with pytest.raises(SetupError, match="no http address"):
+    with pytest.raises(SetupError, match="not an http address"):
         LlmClient(base_url="localhost:8000", model="m")

@@ -163,7 +163,7 @@ def test_work_that_is_given_up_ends():
 
 
 def test_no_workers_can_do_no_work():
-    with pytest.raises(SetupError, match="at least one"):
+    with pytest.raises(SetupError, match="at least 1"):
         Spread(workers=0)
 
 

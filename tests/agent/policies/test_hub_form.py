@@ -87,5 +87,5 @@ def test_text_and_ids_agree_where_the_tokenizer_composes_characters(folder: Path
 def test_a_model_that_cannot_be_fetched_is_reported_with_the_fix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(CheckpointError, match=r"cannot be fetched from the hub: .*; see whether the name is right"):
+    with pytest.raises(CheckpointError, match=r"cannot be fetched from the hub: .*; check the name"):
         open_hub_form("no-one/nothing")

@@ -319,7 +319,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(wanted: str
     async def scene():
         name = "retry-after" if len(wanted) < 4 else "retry-after-ms"
         async with chat_server(Refusal(429, headers={name: wanted})) as server, chat(server) as context:
-            with pytest.raises(PolicyError, match="takes no more requests now"):
+            with pytest.raises(PolicyError, match="accepts no more requests now"):
                 await turn(context)
             assert len(server.requests) == 1
 

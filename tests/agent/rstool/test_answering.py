@@ -99,8 +99,8 @@ def test_a_dead_server_is_an_outcome_with_a_sentence():
     [
         (ReaderServer(status=500), "failed (500"),
         (ReaderServer(status=401), "refuses the key"),
-        (ReaderServer(plain="<html>hello</html>"), "it is no JSON"),
-        (ReaderServer(message={"role": "assistant", "content": ""}), "answered nothing"),
+        (ReaderServer(plain="<html>hello</html>"), "it is not JSON"),
+        (ReaderServer(message={"role": "assistant", "content": ""}), "answer is empty"),
         (ReaderServer(message={"role": "assistant", "content": "<think>for ever"}, finish="length"), "allow it more"),
         (ReaderServer(finish="content_filter"), "content filter"),
         (ReaderServer(message={"role": "assistant", "content": None, "refusal": "I will not."}), "I will not."),

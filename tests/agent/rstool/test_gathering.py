@@ -137,11 +137,11 @@ def test_only_the_named_sources_are_searched():
 
 
 def test_a_source_or_protocol_that_is_not_there_is_an_error_that_names_those_that_are():
-    with pytest.raises(QuestionError, match="no source 'x'; there are: web, news"):
+    with pytest.raises(QuestionError, match="no source 'x'; choose from: web, news"):
         bounded(gather("q", agent=make_agent([]), sources=["x"]))
-    with pytest.raises(QuestionError, match="no protocol 'x'; there are: cairn"):
+    with pytest.raises(QuestionError, match="no protocol 'x'; choose from: cairn"):
         bounded(gather("q", agent=make_agent([]), protocol="x"))
-    with pytest.raises(QuestionError, match="no protocol 'x'; there are: cairn, "):
+    with pytest.raises(QuestionError, match="no protocol 'x'; choose from: cairn, "):
         bounded(gather("q", settings=CairnSettings(), protocol="x"))
 
 

@@ -99,7 +99,7 @@ def test_consent_holds_for_the_content_and_ends_with_it():
         load_settings()
     path.write_text(text, encoding="utf-8")
     assert take_back(path)
-    with pytest.raises(NotTrusted, match=r"may not\. Read it"):
+    with pytest.raises(NotTrusted, match=r"unless you trust it\. Read it"):
         load_settings()
 
 

@@ -120,7 +120,7 @@ def test_each_form_is_refused_by_the_engine_that_cannot_read_it(hub: Path):
     says(hub)
     with pytest.raises(SetupError, match="cairn checkpoint export"):
         load_settings(model=str(hub), policy="embedded")
-    with pytest.raises(SetupError, match="read by --policy embedded"):
+    with pytest.raises(SetupError, match="use --policy embedded"):
         load_settings(model=str(CT2), policy="vllm")
 
 

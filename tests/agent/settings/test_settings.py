@@ -85,7 +85,7 @@ def test_a_settings_file_that_is_named_must_be_there():
 
 def test_an_unknown_environment_variable_of_ours_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CAIRN_POLICCY", "openai")
-    with pytest.raises(SetupError, match="CAIRN_POLICCY is no setting; did you mean 'CAIRN_POLICY'"):
+    with pytest.raises(SetupError, match="CAIRN_POLICCY is not a setting; did you mean 'CAIRN_POLICY'"):
         load_settings()
 
 
@@ -127,7 +127,7 @@ def test_a_key_makes_the_sources_live_and_is_never_printed(monkeypatch: pytest.M
     assert not load_settings(live=False).is_live
 
 
-def test_limits_and_prices_are_set_by_the_back_ends_name(monkeypatch: pytest.MonkeyPatch):
+def test_limits_and_prices_are_set_by_the_backends_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CAIRN_LIMITS__BRAVE__REQUESTS", "2")
     monkeypatch.setenv("CAIRN_PRICES", '{"tavily": 0.005}')
     settings = load_settings()
@@ -135,11 +135,11 @@ def test_limits_and_prices_are_set_by_the_back_ends_name(monkeypatch: pytest.Mon
     assert settings.prices == {"tavily": 0.005}
 
 
-def test_limits_of_a_back_end_that_does_not_exist_are_refused_with_the_names_there_are(
+def test_limits_of_a_backend_that_does_not_exist_are_refused_with_the_names_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setenv("CAIRN_LIMITS__BRAVO__REQUESTS", "2")
-    with pytest.raises(SetupError, match="no back end 'bravo'; there are: tavily"):
+    with pytest.raises(SetupError, match="no backend 'bravo'; choose from: tavily"):
         load_settings()
 
 

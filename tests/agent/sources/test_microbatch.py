@@ -130,7 +130,7 @@ def test_who_comes_when_too_many_wait_is_turned_away_at_once():
             await started(work)
             tasks += waits(batcher, 1, 2)
             await until_waiting(batcher, 2)
-            with pytest.raises(SourceError, match="the dense index is busy: 2 queries wait") as caught:
+            with pytest.raises(SourceError, match="the dense index is busy: 2 queries are waiting") as caught:
                 await batcher.ask(3)
             assert caught.value.kind == "rate"
             assert caught.value.retry_after == 1.0

@@ -92,7 +92,7 @@ def test_two_packages_with_the_same_name_are_both_named(install: Install) -> Non
         ("1 / 0", "cannot be imported (ZeroDivisionError"),
         ("other = 1", "cannot be imported (AttributeError"),
         ("make = 3", "is a int, not something to call"),
-        ("def make(): return None", "which is no source: it has no 'search'"),
+        ("def make(): return None", "which is not a source: it has no 'search'"),
         ("class make:\n def search(self, request): return None", "is not 'async def'"),
         (
             "class make:\n async def search(self, query, *, limit, filters=()): return []",
@@ -196,7 +196,7 @@ def test_a_plug_in_that_hangs_is_not_waited_for_and_then_left_alone(install: Ins
                 await ask(source, SearchRequest("x", limit=3), seconds=60)
             assert [failure.kind for failure in caught.value.failures] == ["timeout"] * 2
         began = now()
-        with pytest.raises(SourceError, match="archive is left alone, it will be tried again in"):
+        with pytest.raises(SourceError, match="archive is paused, it will be tried again in"):
             await ask(source, SearchRequest("x", limit=3), seconds=60)
         assert (now(), times_searched()) == (began, 4)
 

@@ -31,7 +31,7 @@ def test_a_question_without_an_answer_says_so_and_a_conversation_is_kept(tmp_pat
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("nonsense", "this is no JSON"),
+        ("nonsense", "not valid JSON"),
         ({"id": "a", "answers": ["x"]}, "the field 'question' is missing"),
         ({"id": "a", "question": " ", "answers": ["x"]}, "the field 'question' cannot be used: is empty"),
         ({"id": "a", "question": "Who?", "answers": []}, "needs at least one answer"),

@@ -184,6 +184,6 @@ def test_a_source_under_several_names_is_searched_once():
 
 @pytest.mark.parametrize("name", ["x", DOCUMENTS, ""])
 def test_a_name_that_is_not_for_choice_is_an_error_that_lists_those_that_are(name: str):
-    with pytest.raises(QuestionError, match=r"there are: web, kg, news$"):
+    with pytest.raises(QuestionError, match=r"choose from: web, kg, news$"):
         choose(SOURCES, [name])
     assert names_of(SOURCES) == ("web", "kg", "news")

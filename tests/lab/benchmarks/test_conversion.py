@@ -22,5 +22,5 @@ def test_a_conversion_is_measured_in_a_process_without_torch(tmp_path: Path):
 
 def test_what_cannot_be_converted_is_said(tmp_path: Path):
     (tmp_path / "no.gguf").write_bytes(b"no")
-    with pytest.raises(SetupError, match="no GGUF file"):
+    with pytest.raises(SetupError, match="not a GGUF file"):
         measure(tmp_path / "no.gguf")

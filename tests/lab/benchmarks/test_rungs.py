@@ -12,13 +12,13 @@ from lab.cli import rungs as commands_rungs
 from tests.agent.sources.live.apiserver import ApiRequest, Reply, json_reply
 from tests.model_servers import in_thread
 from tests.train.evaluation.test_session import DOCUMENTS, QUESTIONS, write
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 
-def result(at: int, said: str, *, right: bool = False, searches: int = 1, **more: Any) -> Result:
+def result(at: int, said: str, *, right: bool = False, searches: int = 1, **more: Any) -> QuestionResult:
     metrics = {"em": float(right), "f1": float(right), "searches": float(searches), "seconds": 2.0}
     row = {"id": str(at), "question": "Who directed Aurora Falls?", "type": "", "hops": 1, "answers": ("Lina Orr",)}
-    return Result.model_validate(row | {"prediction": said, "metrics": metrics, "stopped": "answered"} | more)
+    return QuestionResult.model_validate(row | {"prediction": said, "metrics": metrics, "stopped": "answered"} | more)
 
 
 def test_each_way_is_summed_up_and_paired_with_plain_rag():
@@ -69,7 +69,7 @@ ENDPOINT = ["--base-url", "http://127.0.0.1:1/v1", "--model", "m"]
     ("options", "says"),
     [
         ([], "plain RAG asks a model behind an endpoint"),
-        (ENDPOINT, "no question could be scored; the last one said: no server at"),
+        (ENDPOINT, "no question could be scored; the last error: no server at"),
         ([*ENDPOINT, "--rung", "best"], "'best' is not one of 'auto'"),
     ],
 )

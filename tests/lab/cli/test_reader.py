@@ -48,4 +48,4 @@ def test_a_reader_that_is_not_there_is_a_sentence(tmp_path: Path, capsys: pytest
 def test_a_run_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "log.jsonl").write_text("{}\n", encoding="utf-8")
     assert run(["train", "reader", "--recipe", str(RECIPE), "--out", str(tmp_path)]) == 1
-    assert "name another --out" in capsys.readouterr().err
+    assert "choose another --out" in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_tables_are_merged_and_lists_are_not():
 
 
 def test_an_unknown_paper_or_claim_is_reported_with_those_that_there_are():
-    with pytest.raises(SetupError, match="no paper 'x'; there are: all, multisearch"):
+    with pytest.raises(SetupError, match="no paper 'x'; choose from: all, multisearch"):
         directions_of("x")
     with pytest.raises(SetupError, match=r"kg has no direction 'kg.x'; it has: kg.rewards"):
         directions_of("kg", ["kg.x"])

@@ -39,7 +39,7 @@ def error(response: httpx2.Response) -> Mapping[str, Any]:
         ({"content": b"{\xff}", "headers": {"content-type": "application/json"}}, 400, "invalid_body", "JSON object"),
         ({}, 400, "invalid_body", "JSON object"),
         ({"json": {}}, 400, "missing_required_parameter", '"messages": [{"role": "user"'),
-        ({"json": {"messages": QUESTION, "model": "gpt-9"}}, 404, "model_not_found", "there are: cairn"),
+        ({"json": {"messages": QUESTION, "model": "gpt-9"}}, 404, "model_not_found", "choose from: cairn"),
     ],
 )
 def test_a_bad_request_is_answered_with_a_hint(request_: Any, status: int, code: str, hint: str) -> None:

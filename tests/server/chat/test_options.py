@@ -112,7 +112,7 @@ def test_a_budget_of_a_request_ends_the_rollout() -> None:
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ({"sources": ["Bing"]}, "There is no source 'bing'; there are: web, arxiv, kg"),
+        ({"sources": ["Bing"]}, "There is no source 'bing'; choose from: web, arxiv, kg"),
         ({"budgets": {"dollars": 1}}, "'budgets.dollars' cannot be used"),
         ({"budgets": {"seconds": 0}}, "'budgets.seconds' cannot be used"),
         ({"search_domain_filter": ["no domain"]}, "write a domain like 'nasa.gov'"),

@@ -56,7 +56,7 @@ def test_a_model_that_the_operator_did_not_name_is_refused_before_anything_start
     response = asyncio.run(ask(service, answer_with={"model": "other"}, stream=stream))
     error = response.json()["error"]
     assert (response.status_code, error["param"], error["code"]) == (404, "answer_with", "model_not_found")
-    assert ("there are: small" if models else "answer_url") in error["message"]
+    assert ("choose from: small" if models else "answer_url") in error["message"]
 
 
 def test_the_settings_name_endpoint_key_and_models(monkeypatch: pytest.MonkeyPatch):

@@ -78,7 +78,7 @@ def test_the_function_calling_loop_calls_the_tool_and_ends_with_an_answer():
     roles = [message["role"] for message in names["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert "BEGIN EVIDENCE" in names["messages"][2]["content"]
-    assert "no JSON" in names["messages"][4]["content"]
+    assert "not valid JSON" in names["messages"][4]["content"]
     assert reader.requests[0]["tools"][0]["function"]["name"] == "search_evidence"
 
 

@@ -166,8 +166,8 @@ def test_the_arguments_choose_sources_size_effort_and_protocol():
         ({"question": "x" * 300}, "question", "at most 200"),
         ({"question": 3}, "question", "valid string"),
         ({}, "question", '"question": "your question"'),
-        ({"question": "q", "sources": ["x"]}, "sources", "there are: web, kg"),
-        ({"question": "q", "protocol": "x"}, "protocol", "there are: cairn"),
+        ({"question": "q", "sources": ["x"]}, "sources", "choose from: web, kg"),
+        ({"question": "q", "protocol": "x"}, "protocol", "choose from: cairn"),
         ({"question": "q", "effort": "x"}, "effort", "'low', 'medium' or 'high'"),
         ({"question": "q", "colour": "red"}, "colour", "not permitted"),
         (

@@ -73,7 +73,7 @@ def test_a_search_that_gets_no_slot_is_a_result_that_says_when_to_ask_again():
         first = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
         await source.requested.wait()
         second = await call(client, "search_evidence", question="q")
-        assert (second.is_error, "ask again in" in text_of(second)) == (True, True)
+        assert (second.is_error, "try again in" in text_of(second)) == (True, True)
         first.cancel()
 
     service, source = hanging()

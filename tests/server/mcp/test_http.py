@@ -67,8 +67,8 @@ def test_one_call_gives_the_bundle_as_data_and_as_labelled_text_and_reports_each
     [
         ("search_evidence", {"question": "  "}, "the question is empty"),
         ("search_evidence", {}, "question: Field required"),
-        ("search_evidence", {"question": "q", "sources": ["x"]}, "there are: web, kg"),
-        ("search_evidence_start", {"question": "q", "protocol": "x"}, "there are: cairn"),
+        ("search_evidence", {"question": "q", "sources": ["x"]}, "choose from: web, kg"),
+        ("search_evidence_start", {"question": "q", "protocol": "x"}, "choose from: cairn"),
         ("search_evidence_status", {"id": "unknown"}, "there is no search 'unknown'"),
         ("search_evidence_status", {"id": "x", "wait_seconds": 999}, "less than or equal to 25"),
         ("search_evidence_cancel", {}, "id: Field required"),
@@ -141,7 +141,7 @@ def test_a_started_search_is_cancelled_by_its_id():
         id = (await call(client, "search_evidence_start", question=QUESTION)).structured_content["id"]
         await source.requested.wait()
         running = await call(client, "search_evidence_result", id=id)
-        assert (running.is_error, "still runs" in text_of(running)) == (True, True)
+        assert (running.is_error, "is still running" in text_of(running)) == (True, True)
         cancelled = await call(client, "search_evidence_cancel", id=id)
         assert source.let_go.is_set()
         assert cancelled.structured_content["state"] == "cancelled"

@@ -157,7 +157,7 @@ def test_one_that_gets_no_slot_is_not_started_and_the_slot_is_given_back_at_the_
         await held.requested.wait()
         assert service.admission.running == 1
         refused = await call(client, "search_evidence_start", question=QUESTION)
-        assert (refused.is_error, "ask again in" in text_of(refused)) == (True, True)
+        assert (refused.is_error, "try again in" in text_of(refused)) == (True, True)
         held.go.set()
         await state(client, id, wait_seconds=20)
         assert service.admission.running == 0

@@ -153,13 +153,13 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
     ("parameters", "hint"),
     [
         ({"previous_response_id": "resp_1"}, "send the earlier turns as items of 'input'"),
-        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "send the earlier items whole"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "send the earlier items in full"),
         ({"input": []}, "last message must have the role 'user'"),
         ({"input": " "}, "The question is empty"),
         ({"input": [{"role": "king", "content": "x"}]}, "cannot be used"),
         ({"input": [{"type": "shell_call"}]}, "cannot be used"),
         ({"input": 3}, "cannot be used"),
-        ({"extra_body": {"sources": ["bing"]}}, "there are: web, kg"),
+        ({"extra_body": {"sources": ["bing"]}}, "choose from: web, kg"),
         ({"max_output_tokens": 0}, "'max_output_tokens' cannot be used"),
     ],
 )
@@ -171,7 +171,7 @@ def test_what_cannot_be_answered_is_refused_with_a_hint(parameters: dict[str, An
 
 
 def test_an_unknown_model_is_an_error_object_with_those_there_are() -> None:
-    with pytest.raises(NotFoundError, match="there are: cairn"):
+    with pytest.raises(NotFoundError, match="choose from: cairn"):
         ask(lambda client: whole(client, model="gpt-9"))
 
 

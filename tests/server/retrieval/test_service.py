@@ -94,7 +94,7 @@ def test_a_source_can_be_named_and_the_corpus_is_the_default() -> None:
     assert post(queries=["orr"], source="web").json()["result"][0][0]["id"] == "web:orr"
     refused = post(queries=["orr"], source="moon")
     assert (refused.status_code, error(refused)["param"]) == (400, "source")
-    assert "there are: corpus, web" in error(refused)["message"]
+    assert "choose from: corpus, web" in error(refused)["message"]
 
 
 def test_queries_of_all_requests_run_together() -> None:

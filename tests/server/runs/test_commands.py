@@ -62,7 +62,7 @@ def test_a_run_is_shown_by_its_id_its_beginning_or_as_the_last(store: Path):
     ("arguments", "sentence"),
     [
         (("show", "nothing"), "there is no run 'nothing'"),
-        (("show", "aa"), "more than one run begins with 'aa'"),
+        (("show", "aa"), "several runs start with 'aa'"),
         (("export", "b", "--format", "pdf"), "there is no format 'pdf'"),
     ],
 )

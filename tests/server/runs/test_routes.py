@@ -261,7 +261,7 @@ def test_a_run_that_cannot_be_written_down_is_refused_and_one_that_runs_is_answe
                 await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
             refused = await client.post("/api/runs", json={"messages": [{"role": "user", "content": "x" * 19_000}]})
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_failed")
-            assert "no room left" in refused.json()["error"]["message"]
+            assert "the disk is full" in refused.json()["error"]["message"]
             held.go.set()
             last = (await all_events(client, id))[-1]
             assert last.data["answer"] == "Trieste"

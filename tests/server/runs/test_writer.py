@@ -148,7 +148,7 @@ def test_a_store_that_fails_holds_a_step_up_for_a_moment_and_gets_it_when_it_wor
     with caplog.at_level(logging.WARNING, logger="server"):
         on_a_bench(test, patience_seconds=0)
     said = [record.message for record in caplog.records]
-    assert len([sentence for sentence in said if "runs go on" in sentence]) == 1
+    assert len([sentence for sentence in said if "runs continue" in sentence]) == 1
     assert "the store takes runs again" in said
 
 

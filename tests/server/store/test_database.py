@@ -120,7 +120,7 @@ def test_a_locked_database_is_a_typed_error(tmp_path: Path):
         other = sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         try:
-            with pytest.raises(StoreError, match="another program holds it") as error:
+            with pytest.raises(StoreError, match="another program is using it") as error:
                 async with database.writing():
                     pass
         finally:
@@ -142,7 +142,7 @@ def test_a_file_that_is_locked_for_a_moment_is_waited_for_at_the_start(tmp_path:
 
     async def main() -> None:
         hasty, patient = Database(str(path), busy_seconds=0.05), Database(str(path), busy_seconds=30)
-        with pytest.raises(StoreError, match="another program holds it"):
+        with pytest.raises(StoreError, match="another program is using it"):
             await hasty.ready()
         opening = asyncio.create_task(patient.ready())
         await asyncio.sleep(0.3)
@@ -171,7 +171,7 @@ def test_a_full_disk_is_a_typed_error_and_what_was_there_stays(tmp_path: Path):
         async with database.writing() as connection:
             pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
             await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(StoreError, match="there is no room left") as error:
+        with pytest.raises(StoreError, match="the disk is full") as error:
             await fill(database)
         async with database.reading() as connection:
             assert (await connection.execute(text("SELECT count(*) FROM keys"))).scalar_one() == 0

@@ -87,7 +87,7 @@ def test_results_are_put_behind_the_card_that_a_run_of_reinforcement_learning_wr
     run.mkdir()
     command = ["checkpoint", "card", str(run), "--recipe", str(recipe), "--out", str(run), "--note", "Three seeds."]
     assert cairn(command) == 1
-    assert "come to its end?" in " ".join(capsys.readouterr().err.split())
+    assert "finished?" in " ".join(capsys.readouterr().err.split())
     (run / "hub").mkdir()
     (run / "hub" / "README.md").write_text("# Mine\n\n## Curves\n", encoding="utf-8")
     assert cairn([*command, "--result", f"dev={result}"]) == 0

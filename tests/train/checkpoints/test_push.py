@@ -141,10 +141,10 @@ def test_without_a_token_nothing_is_requested(
 @pytest.mark.parametrize(
     ("token", "to", "says"),
     [
-        ("hf_unknown", "ada/tiny", "does not take the token; log in again"),
+        ("hf_unknown", "ada/tiny", "rejects the token; log in again"),
         ("hf_reads", "ada/tiny", "the token may not write to ada/tiny; make one that may at http"),
         ("hf_ada", "bob/tiny", "the token may not write to bob/tiny"),
-        ("hf_ada", "tiny", "'tiny' is no whole name of a repository; write USER/NAME"),
+        ("hf_ada", "tiny", "'tiny' is not a full repository name; write USER/NAME"),
         ("hf_ada", "ada/ti ny", "ada/ti ny could not be pushed: "),
     ],
 )

@@ -65,7 +65,7 @@ def test_recipes_name_the_key_that_they_do_not_know(tmp_path: Path, name: str, r
 def test_a_recipe_of_another_kind_is_refused_by_its_kind_alone(tmp_path: Path, text: str, kind: str):
     path = tmp_path / "other.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(SetupError, match=rf"other\.toml is of kind {kind}; here one of kind 'sft' is needed"):
+    with pytest.raises(SetupError, match=rf"other\.toml is of kind {kind}; this command needs the kind 'sft'"):
         read_recipe(path)
 
 

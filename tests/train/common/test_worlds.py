@@ -41,8 +41,8 @@ def test_the_last_stage_of_the_shipped_checkpoint_draws_every_share_that_a_test_
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"difficulty": {"nois": (0, 1)}}, "'nois' is no difficulty that can be drawn; there are: noise, "),
-        ({"difficulty": {"hops": (1, 3)}}, "'hops' is no difficulty that can be drawn"),
+        ({"difficulty": {"nois": (0, 1)}}, "'nois' is not a difficulty; choose from: noise, "),
+        ({"difficulty": {"hops": (1, 3)}}, "'hops' is not a difficulty"),
         ({"difficulty": {"noise": (0.5, 0.2)}}, "the range of 'noise' ends below its beginning"),
         ({"difficulty": {"noise": (0.5, 1.2)}}, "less than or equal to 1"),
         ({"generator": 1}, "generator 1 was retired: leave `generator` out"),

@@ -70,4 +70,4 @@ def test_documents_without_a_writer_and_wrong_kinds_are_refused(tmp_path: Path):
         "build", *options, "--out", "o", "--kinds", "riddle", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"
     )
     assert "kinds.0 cannot be used" in str(wrong.exception)
-    assert "holds no build" in str(cairn("show", str(tmp_path / "gone")).exception)
+    assert "has no build" in str(cairn("show", str(tmp_path / "gone")).exception)

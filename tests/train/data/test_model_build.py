@@ -250,7 +250,7 @@ def test_a_folder_of_another_build_is_refused(tmp_path: Path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear", encoding="utf-8")
     files = write_docs(topics(), tmp_path / "docs")
-    with far_agent(lambda request: chat("")) as server, pytest.raises(SetupError, match="holds something else"):
+    with far_agent(lambda request: chat("")) as server, pytest.raises(SetupError, match="has other files in it"):
         build(files, recipe_for(files), tmp_path / "full", writer=writer_options(server), embed=words())
 
 
@@ -262,7 +262,7 @@ def test_a_full_disk_ends_the_build_in_a_sentence_and_the_same_call_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr("train.data.folder.os", SimpleNamespace(fsync=full))
-        with pytest.raises(SetupError, match=r"No space left on device; what was done before is whole: make room"):
+        with pytest.raises(SetupError, match=r"No space left on device; finished work is intact: free some space"):
             built(tmp_path)
     assert not list((tmp_path / "out").rglob("*.new"))
     done, _ = built(tmp_path)

@@ -105,9 +105,9 @@ def test_too_few_documents_are_refused():
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("", "there are no documents in"),
-        ("\n\n", "there are no documents in"),
-        ("nonsense\n", "line 1: this is no JSON"),
+        ("", "no documents in"),
+        ("\n\n", "no documents in"),
+        ("nonsense\n", "line 1: not valid JSON"),
         ('{"id": "a", "title": "T"}\n', "line 1: the field 'text' is missing"),
         ('{"id": "a", "text": "T"}\n', "line 1: it does not say its source: write --docs NAME=FILE"),
         ('{"id": "a", "text": "T", "source": "s"}\n' * 2, "line 2: the id 'a' occurs twice"),
@@ -324,7 +324,7 @@ def test_questions_come_from_few_sources_to_many_and_none_is_lost(rows: list[tup
 
 def test_a_folder_that_was_damaged_is_named(tmp_path: Path):
     (tmp_path / "steps.json").write_text('{"reading": 5}', encoding="utf-8")
-    with pytest.raises(SetupError, match=r"steps.json is damaged: name another --out"):
+    with pytest.raises(SetupError, match=r"steps.json is damaged; choose another --out"):
         Folder(tmp_path)
 
 

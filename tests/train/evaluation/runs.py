@@ -21,12 +21,12 @@ from agent.trace import (
     Trace,
     Usage,
 )
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 SETTINGS = {"policy": "scripted", "protocol": "cairn 1", "questions": "questions.jsonl", "cairn": "0"}
 
 
-def result(number: int, prediction: str = "yes", **facts: object) -> Result:
+def result(number: int, prediction: str = "yes", **facts: object) -> QuestionResult:
     """A scored question whose gold answer is "yes"; facts that are no field of a result are metrics."""
     right = float(prediction == "yes")
     fields: dict[str, object] = {
@@ -41,11 +41,11 @@ def result(number: int, prediction: str = "yes", **facts: object) -> Result:
     }
     metrics: dict[str, object] = {"em": right, "f1": right, "cover": right}
     for name, value in facts.items():
-        (fields if name in Result.model_fields else metrics)[name] = value
-    return Result.model_validate(fields | {"metrics": metrics})
+        (fields if name in QuestionResult.model_fields else metrics)[name] = value
+    return QuestionResult.model_validate(fields | {"metrics": metrics})
 
 
-def failed(number: int, failure: str = "engine") -> Result:
+def failed(number: int, failure: str = "engine") -> QuestionResult:
     return result(number, "", status="failed", failure=failure, detail="no route", stopped="", metrics={})
 
 
@@ -87,7 +87,11 @@ def trace(number: int, passages: Sequence[Passage], *, thought: str = "Look it u
 
 
 def stored(
-    folder: Path, results: Sequence[Result], traces: Sequence[Trace] = (), *, settings: dict[str, str] | None = None
+    folder: Path,
+    results: Sequence[QuestionResult],
+    traces: Sequence[Trace] = (),
+    *,
+    settings: dict[str, str] | None = None,
 ) -> Path:
     """The folder of such a run."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from agent.settings import load_settings
 from server.launch import address_of, bind, make_server, make_service
 from tests.train.evaluation.far import AgentRequest, FarAgent, Given, chat, far_agent
 from train.evaluation.chosen import QuestionChoice
-from train.evaluation.endpoint import Where
+from train.evaluation.endpoint import EndpointOptions
 from train.evaluation.session import Evaluation
 
 MANY = 40
@@ -114,8 +114,7 @@ def test_failures_are_printed_with_how_to_run_them_again(capsys: pytest.CaptureF
     with far_agent(says) as agent:
         assert run(arguments(agent, "--out", "out", "--tries", "1")) == 0
         assert (
-            "1 of 40 questions failed and are not scored, also not as wrong; with --retry-failed"
-            in capsys.readouterr().err
+            "1 of 40 questions failed and are not scored, not even as wrong; to repeat them" in capsys.readouterr().err
         )
         evaluated(agent, capsys, "--out", "out")
         assert len(agent.requests) == MANY
@@ -134,7 +133,7 @@ def test_too_many_failures_stop_the_run_and_what_ended_is_kept(capsys: pytest.Ca
         said = capsys.readouterr().err
         assert "4 of the first 9 questions failed (4: the server failed (5xx), also after retries)" in said
         assert "at most 40% may" in said
-        assert "--retry-failed the same command goes on" in said
+        assert "to continue, run the same command with --retry-failed" in said
         assert len(kept()) == len(agent.requests) == 9
         assert json.loads(Path("out/report.json").read_text("utf-8"))["n"] == 5
         agent.says = right
@@ -173,7 +172,7 @@ def test_a_killed_evaluation_goes_on_and_asks_nothing_twice_that_was_answered(
         finally:
             process.kill()
         assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
-        assert ("the same command goes on" in said) is (ending is signal.SIGINT)
+        assert ("to continue, run the same command" in said) is (ending is signal.SIGINT)
         held = {request.question for request in agent.requests} - set(agent.answered)
         holding.let_go.set()
         with Path("out/results.jsonl").open("ab") as results:
@@ -256,7 +255,7 @@ def near() -> dict[str, Any]:
 def test_our_own_server_scores_what_the_agent_in_this_process_scores(
     own_server: str, near: dict[str, Any], stream: bool
 ):
-    where = Where(url=f"{own_server}/v1", model="cairn", stream=stream)
+    where = EndpointOptions(url=f"{own_server}/v1", model="cairn", stream=stream)
     far = Evaluation(load_settings(world="test-v2"), choice=OF_WORLD, endpoint=where).run()
     same = ("questions", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
     assert {name: far[name] for name in same} == {name: near[name] for name in same}

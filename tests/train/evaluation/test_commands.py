@@ -58,7 +58,7 @@ def test_a_person_gets_a_table_and_the_folder_its_files(
 def test_failures_of_the_engine_are_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     says(monkeypatch, [PolicyError("no route to the model")])
     assert run(ARGUMENTS) == 1
-    assert "no question could be scored; the last one said: no route to the model" in capsys.readouterr().err
+    assert "no question could be scored; the last error: no route to the model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_ctrl_c_keeps_what_was_scored(monkeypatch: pytest.MonkeyPatch, capsys: p
 
     says(monkeypatch, interrupt)
     assert run([*ARGUMENTS, "--out", "run"]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "to continue, run the same command" in capsys.readouterr().err

@@ -9,11 +9,13 @@ from tests.train.evaluation.runs import failed, passage, result, stored, trace
 from train.evaluation.compare import change, compared, markdown, probability, rows, table, verdict_of
 from train.evaluation.compare_html import compare_page
 from train.evaluation.report import main_rows, summarise
-from train.evaluation.report_files import Stored, read_run, write_report
-from train.evaluation.result import Result
+from train.evaluation.report_files import StoredRun, read_run, write_report
+from train.evaluation.result import QuestionResult
 
 
-def two(tmp_path: Path, first: list[Result], second: list[Result], **settings: str) -> tuple[Stored, Stored]:
+def two(
+    tmp_path: Path, first: list[QuestionResult], second: list[QuestionResult], **settings: str
+) -> tuple[StoredRun, StoredRun]:
     return read_run(stored(tmp_path / "a", first)), read_run(stored(tmp_path / "b", second, settings=settings))
 
 
@@ -143,7 +145,7 @@ def test_a_folder_without_a_run_is_a_sentence(
 ):
     monkeypatch.chdir(tmp_path)
     assert run([*command, "gone"]) == 1
-    assert "holds no run" in capsys.readouterr().err
+    assert "has no run" in capsys.readouterr().err
 
 
 def test_damaged_lines_are_named_and_a_cut_off_one_is_left_out(tmp_path: Path):
@@ -152,10 +154,10 @@ def test_damaged_lines_are_named_and_a_cut_off_one_is_left_out(tmp_path: Path):
         file.write('{"id": "q2"')
     assert [r.id for r in read_run(folder).results] == ["q1"]
     (folder / "results.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
-    with pytest.raises(SetupError, match="line 1 is no result"):
+    with pytest.raises(SetupError, match="line 1 is not a result"):
         read_run(folder)
     (folder / "results.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(SetupError, match="holds no result yet"):
+    with pytest.raises(SetupError, match="has no results yet"):
         read_run(folder)
     (folder / "run.json").write_text("[", encoding="utf-8")
     with pytest.raises(SetupError, match=r"run\.json is damaged"):

@@ -10,7 +10,7 @@ from agent.outbound.retries import BATCH
 from tests.train.evaluation.far import AgentRequest, FarAgent, Given, Says, chat, deltas, far_agent
 from train.evaluation.answer import AgentAnswer
 from train.evaluation.cited import Passages
-from train.evaluation.endpoint import Endpoint, Where
+from train.evaluation.endpoint import Endpoint, EndpointOptions
 from train.evaluation.extract import INSTRUCTION
 from train.evaluation.questions import GoldQuestion
 from train.evaluation.respondents import AskFailed
@@ -28,7 +28,7 @@ def ask(agent: FarAgent, question: GoldQuestion = DUNE, waits: list[float] | Non
         noted.append(seconds)
 
     async def run() -> AgentAnswer:
-        where = Where(url=agent.url, model="m", key=SecretStr(SECRET), **how)
+        where = EndpointOptions(url=agent.url, model="m", key=SecretStr(SECRET), **how)
         async with asyncio.timeout(20), Endpoint(where, passages=Passages({}), sleep=sleep) as endpoint:
             return await endpoint.ask(question)
 
@@ -104,7 +104,7 @@ def test_the_question_goes_with_its_earlier_turns_and_the_instruction():
 
 
 def test_the_key_goes_into_the_header_and_into_no_description():
-    where = Where(url="http://127.0.0.1:1/v1", model="m", key=SecretStr(SECRET))
+    where = EndpointOptions(url="http://127.0.0.1:1/v1", model="m", key=SecretStr(SECRET))
     assert SECRET not in repr(where)
     assert SECRET not in str(where.described())
     with far_agent(in_turn(chat("x"))) as agent:
@@ -299,8 +299,8 @@ def hanging() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("url", "model", "why"), [("localhost:8000", "m", "no address"), ("http://x/v1", "", "--model")]
+    ("url", "model", "why"), [("localhost:8000", "m", "not the address"), ("http://x/v1", "", "--model")]
 )
 def test_what_cannot_be_reached_is_said_before(url: str, model: str, why: str):
     with pytest.raises(SetupError, match=why):
-        Where(url=url, model=model)
+        EndpointOptions(url=url, model=model)

@@ -268,7 +268,9 @@ def test_many_sentences_are_judged_in_parts():
     assert list(bench.data(0)["sentences"]) == [str(number) for number in range(1, 41)]
 
 
-@pytest.mark.parametrize(("url", "model", "fix"), [("judge", "m", "no address"), ("http://x", "", "judge's model")])
+@pytest.mark.parametrize(
+    ("url", "model", "fix"), [("judge", "m", "not the address"), ("http://x", "", "judge's model")]
+)
 def test_settings_that_cannot_be_reached_are_refused(url: str, model: str, fix: str):
     with pytest.raises(SetupError, match=fix):
         JudgeSettings(base_url=url, model=model)

@@ -88,7 +88,7 @@ def test_a_judge_that_cannot_be_used_is_said_before_anything_is_requested(capsys
 @pytest.mark.parametrize(
     ("more", "status", "why"),
     [
-        (["--judge-model", "j"], 2, "a judge needs its address, too"),
+        (["--judge-model", "j"], 2, "a judge needs an endpoint"),
         (["--judge-url", "http://127.0.0.1:9/v1"], 1, "name the judge's model"),
         (["--dataset", "hotpotqa"], 1, "questions.jsonl"),
         (["--types", "chain"], 1, "its questions have no types"),

@@ -90,5 +90,5 @@ def test_traces_are_read_by_id_and_a_cut_off_line_is_none(tmp_path: Path):
     assert [t.id for t in read_traces(path, ["t2", "t0", "t9"])] == ["t0", "t2"]
     assert list(read_traces(tmp_path / "none.jsonl", ["t1"])) == []
     path.write_text("{}\n", encoding="utf-8")
-    with pytest.raises(SetupError, match="line 1 is no trace"):
+    with pytest.raises(SetupError, match="line 1 is not a trace"):
         list(read_traces(path, ["t1"]))

@@ -16,12 +16,14 @@ from agent.trace.page import source_hash, view_script, view_style
 from tests.train.evaluation.runs import SETTINGS, failed, passage, result, trace
 from train.evaluation.report import summarise
 from train.evaluation.report_html import LIMIT, report_page
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 HOSTILE = "</script ><script>alert(1)</script><!-- <script \u2028\u2029 <img src=x onerror=alert(2)> ]]> \ud800"
 
 
-def page_of(results: Sequence[Result], traces: Sequence[Trace] = (), *, limit: int = LIMIT, title: str = "t") -> str:
+def page_of(
+    results: Sequence[QuestionResult], traces: Sequence[Trace] = (), *, limit: int = LIMIT, title: str = "t"
+) -> str:
     figures = summarise(results, SETTINGS)
     return report_page(figures, results, lambda: traces, title=title, measured="2026-01-31", limit=limit)
 
@@ -57,7 +59,7 @@ class Reader(HTMLParser):
         return json.loads(text if form == "json" else zlib.decompress(base64.b64decode(text)))
 
 
-def hostile_run() -> tuple[list[Result], list[Trace]]:
+def hostile_run() -> tuple[list[QuestionResult], list[Trace]]:
     results = [
         result(1, HOSTILE, question=HOSTILE, type=HOSTILE, said=HOSTILE, id=HOSTILE, citations=(HOSTILE,)),
         failed(2).model_copy(update={"detail": HOSTILE}),
@@ -113,7 +115,7 @@ def test_every_metric_stands_with_its_definition():
     assert "verbatim or close in a passage that they cite" in text
 
 
-def long_run(questions: int, *, words: int) -> tuple[list[Result], list[Trace]]:
+def long_run(questions: int, *, words: int) -> tuple[list[QuestionResult], list[Trace]]:
     """Questions with two rounds' worth of passages, none of them twice: what packs worst."""
     vocabulary = [hashlib.sha256(str(n).encode()).hexdigest()[: 4 + n % 7] for n in range(4000)]
 

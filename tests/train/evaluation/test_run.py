@@ -10,7 +10,7 @@ from agent.trace import Answered, Stopped, Trace, Usage
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
 from train.evaluation.questions import GoldQuestion, fingerprint
 from train.evaluation.respondents import Rollouts
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.run import HOPELESS, TooManyFailed, evaluate, tally
 from train.evaluation.scoring import Scoring, score_trace
 
@@ -25,10 +25,10 @@ def many(n: int) -> list[GoldQuestion]:
 
 def run_all(
     agent: Agent, questions: list[GoldQuestion], *, concurrency: int = 4, most_failed: float = 0.5
-) -> dict[str, Result]:
-    results: dict[str, Result] = {}
+) -> dict[str, QuestionResult]:
+    results: dict[str, QuestionResult] = {}
 
-    def keep(result: Result, trace: Trace | None) -> None:
+    def keep(result: QuestionResult, trace: Trace | None) -> None:
         assert trace
         assert result.trace == trace.id
         assert result.id not in results
@@ -167,7 +167,7 @@ def test_earlier_turns_are_given_to_the_agent():
     )
     traces: list[Trace] = []
 
-    def keep(result: Result, trace: Trace | None) -> None:
+    def keep(result: QuestionResult, trace: Trace | None) -> None:
         assert trace
         traces.append(trace)
 

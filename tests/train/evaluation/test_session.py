@@ -154,7 +154,7 @@ def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_pa
 
 @pytest.mark.parametrize(
     ("file", "content", "why"),
-    [("run.json", "[", "is damaged"), ("results.jsonl", "{}\n", "line 1 is no result")],
+    [("run.json", "[", "is damaged"), ("results.jsonl", "{}\n", "line 1 is not a result")],
 )
 def test_a_damaged_folder_is_a_sentence(
     index: Path, questions: Path, tmp_path: Path, file: str, content: str, why: str

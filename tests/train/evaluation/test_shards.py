@@ -18,9 +18,9 @@ from tests.train.evaluation.far import AgentRequest, Given, chat, far_agent
 from train.evaluation import session
 from train.evaluation.baselines import FirstPassage
 from train.evaluation.chosen import QuestionChoice
-from train.evaluation.endpoint import Where
+from train.evaluation.endpoint import EndpointOptions
 from train.evaluation.judge import JudgeSettings
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.run import TooManyFailed
 from train.evaluation.session import Evaluation, MeasureOptions, SoFar
 from train.evaluation.shards import ask_elsewhere, let_go, pickled
@@ -59,18 +59,18 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
     return result | {"metrics": metrics, "trace": ""}
 
 
-def forgotten(result: Result, trace: Trace | None) -> None:
+def forgotten(result: QuestionResult, trace: Trace | None) -> None:
     """Ignores results."""
 
 
-def nowhere() -> Where:
-    return Where(url="http://127.0.0.1:9/v1", model="none", tries=1, seconds=5)
+def nowhere() -> EndpointOptions:
+    return EndpointOptions(url="http://127.0.0.1:9/v1", model="none", tries=1, seconds=5)
 
 
 def test_shards_cover_every_question_once_and_give_the_same_results():
     evaluation = Evaluation(WORLD, baseline="first-passage")
-    seen: list[Result] = []
-    alone: list[Result] = []
+    seen: list[QuestionResult] = []
+    alone: list[QuestionResult] = []
     here = Here()
     ask_elsewhere(
         here,
@@ -112,7 +112,7 @@ def test_what_ended_is_reported_before_a_hopeless_shard_ends_the_rest():
     where = nowhere()
     questions = Evaluation(WORLD, endpoint=where).questions
     arguments = pickled(WORLD, {"questions": None, "endpoint": where, "concurrency": 2})
-    reported: list[Result] = []
+    reported: list[QuestionResult] = []
     with pytest.raises(TooManyFailed, match="questions failed"):
         ask_elsewhere(Here(), arguments, questions, concurrency=3, on_result=lambda result, _: reported.append(result))
     assert {result.failure for result in reported} == {"connection"}
@@ -124,7 +124,7 @@ def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_reported():
     where = nowhere()
     questions = Evaluation(WORLD, endpoint=where).questions
     arguments = pickled(WORLD, {"questions": None, "endpoint": where, "concurrency": 3})
-    reported: list[Result] = []
+    reported: list[QuestionResult] = []
     with Spread(workers=2) as spread, pytest.raises(TooManyFailed, match="of the first 8 questions failed"):
         ask_elsewhere(spread, arguments, questions, concurrency=3, on_result=lambda result, _: reported.append(result))
     assert {result.failure for result in reported} == {"connection"}
@@ -149,7 +149,7 @@ def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path:
             raise KeyboardInterrupt
 
     with far_agent(says) as agent:
-        where = Where(url=agent.url, model="m", tries=1)
+        where = EndpointOptions(url=agent.url, model="m", tries=1)
         how: dict[str, Any] = {"choice": choice, "endpoint": where, "concurrency": 1, "out": tmp_path / "out"}
         try:
             with pytest.raises(KeyboardInterrupt):

@@ -5,14 +5,14 @@ import pytest
 
 from agent.errors import CorpusError, SetupError
 from agent.trace import Trace
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.store import RESULTS, RUN, TRACES, opened, read_results
 
 CARD = {"protocol": "cairn 1", "seed": "0"}
 
 
-def result(name: str, prediction: str = "yes") -> Result:
-    return Result(
+def result(name: str, prediction: str = "yes") -> QuestionResult:
+    return QuestionResult(
         id=name, question="Who?", type="", hops=None, answers=("yes",), prediction=prediction, trace=f"t-{name}"
     )
 
@@ -74,7 +74,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path):
     with (tmp_path / RESULTS).open("ab") as file:
         file.write(b"{}\n")
     keep_path = (tmp_path / RESULTS).read_bytes()
-    with pytest.raises(SetupError, match=r"results\.jsonl, line 2 is no result"), opened(tmp_path, CARD):
+    with pytest.raises(SetupError, match=r"results\.jsonl, line 2 is not a result"), opened(tmp_path, CARD):
         pass
     assert (tmp_path / RESULTS).read_bytes() == keep_path
 

@@ -14,7 +14,7 @@ from train.expert.library import Library
 from train.expert.nations import country_of, same_value
 from train.expert.plan import Gold
 from train.expert.reading import SolvedQuestion, date_order, plans_of
-from train.expert.relations import Described
+from train.expert.relations import DocumentWithRelations
 from train.expert.rows import RowOptions, RowsReport, choices, rows_of
 
 ARTICLES: dict[str, str] = {
@@ -186,5 +186,5 @@ def test_the_command_writes_documents_for_trajectories(tmp_path: Path, capsys: p
     printed = capsys.readouterr()
     assert "director" in printed.out
     assert f"documents in {out}" in printed.err
-    read = [Described.model_validate_json(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    read = [DocumentWithRelations.model_validate_json(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert {one.title for one in read} >= {"Grey Tide", "Ane Vik"}

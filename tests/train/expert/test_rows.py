@@ -26,7 +26,7 @@ from tests.train.expert.case import (
 from train.distill.rows import TrainingRow
 from train.expert.library import Library
 from train.expert.reading import SolvedQuestion
-from train.expert.relations import Described
+from train.expert.relations import DocumentWithRelations
 from train.expert.rows import RowOptions, RowsReport, choices, hold_out, read_described, read_records, rows_of, without
 
 NEVER_UNKNOWN: dict[str, Any] = {"unanswerable": 0.0}
@@ -46,7 +46,7 @@ def made(
     report = RowsReport()
     how = RowOptions(**{**NEVER_UNKNOWN, **wanted})
     records = [SolvedQuestion.model_validate(one) for one in questions]
-    described = [Described.model_validate(one) for one in documents]
+    described = [DocumentWithRelations.model_validate(one) for one in documents]
     chosen = choices(records, described, corpus, how, report)
     return list(rows_of(chosen, corpus, how, report)), report
 
@@ -227,4 +227,4 @@ def test_the_command_writes_rows_and_a_report(tmp_path: Path, corpus: Library, c
     assert json.loads(capsys.readouterr().out)["rows"] == len(QUESTIONS)
     assert len((tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == len(QUESTIONS)
     assert run([*arguments, "--out", str(tmp_path / "none.jsonl")]) == 1
-    assert "there is nothing to ask" in capsys.readouterr().err
+    assert "no questions: name --questions" in capsys.readouterr().err

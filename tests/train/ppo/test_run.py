@@ -196,7 +196,7 @@ def test_a_full_disk_loses_nothing_that_was_saved_before(hub: Path, tmp_path: Pa
 
 def test_a_full_disk_is_reported_in_a_sentence_and_keeps_what_was_saved(tmp_path: Path) -> None:
     save_state(tmp_path, 1, {"step": 1}, keep=2)
-    with pytest.raises(SetupError, match="make room there, then go on with --resume"):
+    with pytest.raises(SetupError, match="free some space there, then continue with --resume"):
         save_state(tmp_path, 2, {"step": 2, "more": Unwritable()}, keep=1)
     assert [path.name for path in (tmp_path / "states").iterdir()] == ["step-000001.pt"]
     assert newest_state(tmp_path) == tmp_path / "states" / "step-000001.pt"
@@ -214,7 +214,7 @@ def test_a_folder_that_holds_a_run_is_not_overwritten_and_an_empty_one_not_resum
         PpoRun(recipe(hub), tmp_path).go(quiet, resume=True)
     (tmp_path / "states").mkdir()
     (tmp_path / "states" / "step-000001.pt").write_bytes(b"broken")
-    with pytest.raises(SetupError, match="holds a run already"):
+    with pytest.raises(SetupError, match="already has a run"):
         PpoRun(recipe(hub), tmp_path).go(quiet)
     with pytest.raises(SetupError, match="is damaged"):
         PpoRun(recipe(hub), tmp_path).go(quiet, resume=True)

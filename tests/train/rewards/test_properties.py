@@ -37,7 +37,7 @@ from tests.train.rewards.test_evidence import Finds
 from train.evaluation.metrics import exact_match, f1
 from train.rewards import RewardTools, Task, hashed_words, reward_names, reward_of, settings_of
 from train.rewards.kg import KgSettings, accuracy_part
-from train.rewards.scores import score
+from train.rewards.support.scores import score
 
 NAMES = tuple(reward_names())
 VARIANTS = ("printed", "ours")

@@ -33,9 +33,9 @@ def test_what_ours_changes_is_a_setting_that_there_is_and_differs(name: str):
         ("kg", {"variant": "best"}, "no variant 'best'"),
         ("kg", {"gama": 0.9}, "gama"),
         ("reflect", {"stage": 3}, "stage"),
-        ("dag", {"variant": "printed"}, "asks a judge"),
-        ("evidence", {}, "asks a reader"),
-        ("reflect", {"right": "judge"}, "asks a judge"),
+        ("dag", {"variant": "printed"}, "needs a judge"),
+        ("evidence", {}, "needs a reader"),
+        ("reflect", {"right": "judge"}, "needs a judge"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_name(name: str, settings: dict[str, Any], said: str):

@@ -26,7 +26,7 @@ def test_a_full_disk_leaves_the_model_of_before(tmp_path: Path) -> None:
     assert {"config.json", "model.safetensors", "tokenizer.json", "cairn.json", "README.md"} <= before.keys()
     with torch.no_grad():
         model.lm_head.weight.add_(1.0)
-    with pytest.raises(SetupError, match="make room there, then go on with --resume"), full_disk(10_000):
+    with pytest.raises(SetupError, match="free some space there, then continue with --resume"), full_disk(10_000):
         save_hub(model, small, tmp_path)
     assert {path.name: path.read_bytes() for path in hub.iterdir()} == before
     assert not (tmp_path / "hub.new").exists()

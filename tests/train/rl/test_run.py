@@ -176,7 +176,7 @@ def test_ctrl_c_saves_after_the_step_and_the_run_goes_on_later(hot: str, tmp_pat
     run = RlRun(small, tmp_path / "run", threads=1)
     assert not run.go(lambda step, _: signal.raise_signal(signal.SIGINT) if step == 1 else None)
     assert read_manifest(tmp_path / "run").state == "interrupted"
-    with pytest.raises(SetupError, match="holds a run already: add --resume"):
+    with pytest.raises(SetupError, match="already has a run; add --resume"):
         _run(small, tmp_path / "run")
     assert [step for step, _ in _run(small, tmp_path / "run", resume=True)] == [3]
 

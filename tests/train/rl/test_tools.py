@@ -17,8 +17,8 @@ pytest.importorskip("torch")
 from agent.errors import SetupError
 from agent.sources.questions import GoldQuestion
 from tests.train.rl.small import recipe
+from train.rewards.support.vectors import cosines, hashed_words
 from train.rewards.task import Task
-from train.rewards.vectors import cosines, hashed_words
 from train.rl.tools import tools_of
 
 pytestmark = pytest.mark.train

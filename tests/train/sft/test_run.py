@@ -285,7 +285,7 @@ def test_a_full_disk_loses_neither_the_state_nor_the_model_that_were_there(recip
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     before = [path.read_bytes() for path in files]
     for save in (run.save, run.save_hub):
-        with pytest.raises(SetupError, match="what was saved before is whole: make room there"), full_disk(1000):
+        with pytest.raises(SetupError, match="earlier saves are intact: free some space there"), full_disk(1000):
             save()
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
     assert [path.read_bytes() for path in files] == before
@@ -329,7 +329,7 @@ def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "--resume goes on" in said
+    assert "run the same command with --resume" in said
     assert (tmp_path / "run" / "state.pt").exists()
 
 

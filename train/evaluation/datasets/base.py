@@ -33,13 +33,13 @@ def passage_id(title: str, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class AnswerAliases:
     """What a file's neighbours add: other names of an answer, by the id of the thing that it is."""
 
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict[str, tuple[str, ...]]())
 
 
-NOTHING_BESIDE: Final = Beside()
+NOTHING_BESIDE: Final = AnswerAliases()
 
 
 class PublishedPart(BaseModel):
@@ -48,11 +48,11 @@ class PublishedPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, populate_by_name=True)
 
 
-class Published(PublishedPart):
+class PublishedQuestion(PublishedPart):
     """One row of a published file."""
 
     @abstractmethod
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         """The question, in the project's form. `number` counts from 1, for files without ids."""
 
     def paragraphs(self) -> Iterable[Paragraph]:

@@ -7,13 +7,13 @@ from pydantic import AliasChoices, Field, model_validator
 
 from agent.sources.questions import GoldQuestion
 from train.evaluation.choices import LETTERS
-from train.evaluation.datasets.base import Beside, Published, Row
+from train.evaluation.datasets.base import AnswerAliases, PublishedQuestion, Row
 
 OPTION_FIELDS: Final = ("choices", "options")
 ANSWER_FIELDS: Final = ("answerKey", "answer_idx", "answer_index", "answer", "label")
 
 
-class ChoiceRow(Published):
+class ChoiceRow(PublishedQuestion):
     """A question with its options and the place of the right one, however the file writes them."""
 
     id: str = Field(default="", validation_alias=AliasChoices("id", "question_id"))
@@ -27,7 +27,7 @@ class ChoiceRow(Published):
     def _read(cls, row: Any) -> Any:
         return row if "stem" in row and "right" in row else {**row, **_parts(row)}
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         offered = " ".join(f"({letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=False))
         right = self.options[self.right]
         return GoldQuestion(

@@ -20,7 +20,7 @@ from agent.sources.questions import MOST_BYTES
 from train.evaluation.datasets.base import Row
 
 Numbered = tuple[str, Row]
-"""Where a row stands, in words, and the row."""
+"""The place of a row, in words, and the row."""
 
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
@@ -44,7 +44,7 @@ def read_rows(path: Path) -> Iterator[Numbered]:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{path} is no text in UTF-8; convert it, or unpack it if it is an archive") from error
+        raise CorpusError(f"{path} is not UTF-8 text; convert it, or unpack it if it is an archive") from error
     if not text.strip():
         raise CorpusError(f"{path} is empty")
     if text.lstrip()[0] in "[{":
@@ -77,7 +77,7 @@ def _json(text: str, path: Path) -> Iterator[Numbered]:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"{path} is no JSON: {error}; is it a part of a file that broke off?") from error
+        raise CorpusError(f"{path} is not valid JSON: {error}; is the file complete?") from error
     for number, row in enumerate(_listed(value, path), start=1):
         yield f"{path}, question {number}", _row(row, f"{path}, question {number}")
 
@@ -104,7 +104,7 @@ def _lines(text: str, path: Path) -> Iterator[Numbered]:
         try:
             value: object = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{where}: this is no JSON ({error}); each line must be one object") from error
+            raise CorpusError(f"{where}: not valid JSON ({error}); each line must be one object") from error
         yield where, _row(value, where)
 
 
@@ -113,13 +113,13 @@ def _listed(value: object, path: Path) -> list[Any]:
         held = cast("dict[str, Any]", value)
         value = next((held[name] for name in _LISTS if isinstance(held.get(name), list)), [held])
     if not isinstance(value, list) or not value:
-        raise CorpusError(f"{path} holds no list of questions")
+        raise CorpusError(f"{path} has no list of questions")
     return cast("list[Any]", value)
 
 
 def _row(value: object, where: str) -> Row:
     if not isinstance(value, dict):
-        raise CorpusError(f"{where}: this is no JSON object")
+        raise CorpusError(f"{where}: not a JSON object")
     return cast("Mapping[str, Any]", value)
 
 
@@ -131,7 +131,7 @@ def _table(text: str, path: Path) -> Iterator[Numbered]:
         table = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in first else ",")
         cells = [row for row in table if any(cell.strip() for cell in row)]
     except csv.Error as error:
-        raise CorpusError(f"{path} is no table that can be read: {error}") from error
+        raise CorpusError(f"{path} is not a readable table: {error}") from error
     finally:
         csv.field_size_limit(before)
     heading = _implied(cells[0])
@@ -161,7 +161,7 @@ def _parquet(path: Path) -> Iterator[Numbered]:
                 number += 1
                 yield f"{path}, row {number}", row
     except (OSError, ValueError) as error:  # pyarrow's own are of these
-        raise CorpusError(f"{path} is no Parquet file that can be read: {error}") from error
+        raise CorpusError(f"{path} is not a readable Parquet file: {error}") from error
 
 
 def literal_list(text: str) -> list[str]:

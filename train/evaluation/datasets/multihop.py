@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import AliasChoices, Field, field_validator
 
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import Beside, Paragraph, Published, PublishedPart, distinct, gold_in
+from train.evaluation.datasets.base import AnswerAliases, Paragraph, PublishedPart, PublishedQuestion, distinct, gold_in
 
 _ID = AliasChoices("_id", "id")
 
@@ -20,7 +20,7 @@ def in_pairs(value: Any, first: str, *others: str) -> Any:
     return value
 
 
-class RowWithParagraphs(Published):
+class RowWithParagraphs(PublishedQuestion):
     """A row with paragraphs as [title, sentences]."""
 
     context: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -46,7 +46,7 @@ class Hotpot(RowWithParagraphs):
     def _fact_pairs(cls, value: Any) -> Any:
         return in_pairs(value, "title", "sent_id")
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         return self._question("hotpotqa", (self.answer,))
 
     def _question(self, dataset: str, answers: Sequence[str]) -> GoldQuestion:
@@ -68,7 +68,7 @@ class TwoWiki(Hotpot):
 
     answer_id: str | None = None
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         return self._question("2wikimultihopqa", (self.answer, *beside.aliases.get(self.answer_id or "", ())))
 
 
@@ -82,7 +82,7 @@ class _MusiqueParagraph(PublishedPart):
         return Paragraph.of(self.title, self.text)
 
 
-class Musique(Published):
+class Musique(PublishedQuestion):
     """One that is not answerable from its paragraphs is a question without an answer."""
 
     id: str
@@ -93,7 +93,7 @@ class Musique(Published):
     context: tuple[_MusiqueParagraph, ...] = Field(validation_alias="paragraphs")
     question_decomposition: tuple[dict[str, Any], ...] = ()
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         gold = [p.paragraph for p in self.context if p.is_supporting and self.answerable]
         return GoldQuestion(
             id=self.id,
@@ -122,7 +122,7 @@ class MoreHop(RowWithParagraphs):
     reasoning_type: str = ""
     question_decomposition: tuple[dict[str, Any], ...] = ()
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         named = [str(step.get("paragraph_support_title") or "") for step in self.question_decomposition]
         supporting, titles = gold_in(filter(None, named), self.paragraphs())
         return GoldQuestion(

@@ -8,12 +8,12 @@ from pydantic import AliasChoices, Field, field_validator
 
 from agent.outbound.urls import split_url
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import Beside, Paragraph, Published, PublishedPart, distinct, gold_in
+from train.evaluation.datasets.base import AnswerAliases, Paragraph, PublishedPart, PublishedQuestion, distinct, gold_in
 from train.evaluation.datasets.files import literal_list
 from train.evaluation.datasets.multihop import in_pairs
 
 
-class NaturalQuestions(Published):
+class NaturalQuestions(PublishedQuestion):
     """NQ-open, EfficientQA's files, and the table that DPR made of it."""
 
     question: str
@@ -26,7 +26,7 @@ class NaturalQuestions(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         return GoldQuestion(
             id=f"nq-{number}", question=self.question.strip(), answers=distinct(*self.answer), dataset="nq"
         )
@@ -41,18 +41,18 @@ class _TriviaAnswer(PublishedPart):
     human: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("HumanAnswers", "human_answers"))
 
 
-class TriviaQa(Published):
+class TriviaQa(PublishedQuestion):
     id: str = Field(validation_alias=AliasChoices("QuestionId", "question_id"))
     question: str = Field(validation_alias=AliasChoices("Question", "question"))
     answer: _TriviaAnswer = Field(validation_alias=AliasChoices("Answer", "answer"))
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         gold = self.answer
         answers = distinct(gold.value, *gold.aliases, *gold.normalized, *gold.human)
         return GoldQuestion(id=self.id, question=self.question.strip(), answers=answers, dataset="triviaqa")
 
 
-class PopQa(Published):
+class PopQa(PublishedQuestion):
     id: str
     question: str
     possible_answers: tuple[str, ...]
@@ -63,7 +63,7 @@ class PopQa(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         return GoldQuestion(
             id=self.id,
             question=self.question.strip(),
@@ -74,19 +74,19 @@ class PopQa(Published):
         )
 
 
-class Bamboogle(Published):
+class Bamboogle(PublishedQuestion):
     question: str = Field(validation_alias="Question")
     answer: str = Field(validation_alias="Answer")
     second: str = Field(default="", validation_alias="Answer 2")
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         answers = distinct(self.answer, self.second)
         return GoldQuestion(
             id=f"bamboogle-{number}", question=self.question.strip(), answers=answers, hops=2, dataset="bamboogle"
         )
 
 
-class FramesRow(Published):
+class FramesRow(PublishedQuestion):
     """The gold are pages of Wikipedia, named by their addresses; no text of theirs comes with it."""
 
     number: str = Field(default="", validation_alias=AliasChoices("", "Unnamed: 0", "id"))
@@ -100,7 +100,7 @@ class FramesRow(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         links = distinct(*self.wiki_links)
         return GoldQuestion(
             id=f"frames-{self.number or number - 1}",
@@ -118,7 +118,7 @@ def page_title(url: str) -> str:
     return unquote(split_url(url).path.rpartition("/wiki/")[2]).replace("_", " ")
 
 
-class FlashRag(Published):
+class FlashRag(PublishedQuestion):
     """FlashRAG's form, also Search-R1's. Multi-hop sets keep their paragraphs under `metadata`."""
 
     id: str = ""
@@ -137,7 +137,7 @@ class FlashRag(Published):
     def _none(cls, value: Any) -> Any:
         return {} if value is None else value
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         facts = in_pairs(self.metadata.get("supporting_facts") or [], "title", "sent_id")
         supporting, titles = gold_in((str(fact[0]) for fact in facts), self.paragraphs())
         return GoldQuestion(

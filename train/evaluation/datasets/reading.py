@@ -13,7 +13,7 @@ from agent.errors import CorpusError
 from agent.files.foreign import open_file
 from agent.sources.corpus.documents import line_problem
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import NOTHING_BESIDE, Beside, Paragraph, Published, Row
+from train.evaluation.datasets.base import NOTHING_BESIDE, AnswerAliases, Paragraph, PublishedQuestion, Row
 from train.evaluation.datasets.files import read_rows
 from train.evaluation.datasets.registry import FORMATS, Format, recognised
 
@@ -120,15 +120,15 @@ def _write(out: Path, lines: Iterator[str]) -> int:
     return written
 
 
-def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Published]]]:
+def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, PublishedQuestion]]]:
     """The form of a file, and its rows, each read as one of that form."""
     rows = read_rows(path)
     first = next(rows, None)
     if first is None:
-        raise CorpusError(f"there are no questions in {path}; {expectations()}")
+        raise CorpusError(f"no questions in {path}; {expectations()}")
     form = _form(path, first[1], name)
 
-    def read() -> Iterator[tuple[str, Published]]:
+    def read() -> Iterator[tuple[str, PublishedQuestion]]:
         yield first[0], _published(first[1], where=first[0], form=form)
         for where, row in rows:
             yield where, _published(row, where=where, form=form)
@@ -138,11 +138,11 @@ def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Pub
 
 def _form(path: Path, row: Row, name: str | None) -> Format:
     if name is not None and name not in FORMATS:
-        raise CorpusError(f"no question set is called {name!r}; there are {', '.join(FORMATS)}")
+        raise CorpusError(f"unknown question set {name!r}; choose from: {', '.join(FORMATS)}")
     found = recognised(row)
     if name is None:
         if found is None:
-            raise CorpusError(f"{path} is in no form that is known; {expectations()}")
+            raise CorpusError(f"{path} has no known format; {expectations()}")
         return found
     form = FORMATS[name]
     if not form.fits(row):
@@ -158,21 +158,21 @@ def expectations() -> str:
     return f"give {own.expects}, or a published file of {others}"
 
 
-def _published(row: Row, *, where: str, form: Format) -> Published:
+def _published(row: Row, *, where: str, form: Format) -> PublishedQuestion:
     try:
         return form.row.model_validate(row)
     except ValidationError as error:
         raise CorpusError(f"{where}: {line_problem(error)}; {form.label} is {form.expects}") from error
 
 
-def _question(row: Published, number: int, beside: Beside, *, where: str, form: Format) -> GoldQuestion:
+def _question(row: PublishedQuestion, number: int, beside: AnswerAliases, *, where: str, form: Format) -> GoldQuestion:
     try:
         return row.to_question(number, beside)
     except ValidationError as error:
         raise CorpusError(f"{where}: {line_problem(error)}; {form.label} is {form.expects}") from error
 
 
-def _beside(path: Path) -> Beside:
+def _beside(path: Path) -> AnswerAliases:
     """The aliases in the file beside, if there is one."""
     file = path.with_name(ALIASES)
     if not file.is_file():
@@ -182,5 +182,5 @@ def _beside(path: Path) -> Beside:
         try:
             aliases[str(row["Q_id"])] = (*row["aliases"], *row.get("demonyms", ()))
         except (KeyError, TypeError) as error:
-            raise CorpusError(f'{where}: this is no line of {ALIASES}, {{"Q_id", "aliases", "demonyms"}}') from error
-    return Beside(aliases)
+            raise CorpusError(f'{where}: not a line of {ALIASES}, {{"Q_id", "aliases", "demonyms"}}') from error
+    return AnswerAliases(aliases)

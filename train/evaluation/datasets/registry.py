@@ -7,18 +7,18 @@ from typing import Final
 from pydantic import ConfigDict
 
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import Beside, Published, Row
+from train.evaluation.datasets.base import AnswerAliases, PublishedQuestion, Row
 from train.evaluation.datasets.choice import ChoiceRow, is_choice
 from train.evaluation.datasets.multihop import Hotpot, MoreHop, Musique, TwoWiki
 from train.evaluation.datasets.open_domain import Bamboogle, FlashRag, FramesRow, NaturalQuestions, PopQa, TriviaQa
 
 
-class Own(Published):
+class CairnQuestion(PublishedQuestion):
     """The project's own question list; checked where it is read, field by field."""
 
     model_config = ConfigDict(extra="allow")
 
-    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: AnswerAliases) -> GoldQuestion:
         return GoldQuestion.model_validate(self.model_extra)
 
 
@@ -30,7 +30,7 @@ class Format:
     label: str
     expects: str
     """What a file of it looks like, in a few words."""
-    row: type[Published]
+    row: type[PublishedQuestion]
     fits: Callable[[Row], bool]
 
 
@@ -134,7 +134,7 @@ _ALL: Final = (
         "the project's own",
         'lines of {"id", "question", "answers": ["…"], "supporting"?, "titles"?, "hops"?, "type"?, "options"?, '
         '"unanswerable"?}',
-        Own,
+        CairnQuestion,
         lambda row: "question" in row and bool({"id", "answers"} & row.keys()),
     ),
 )

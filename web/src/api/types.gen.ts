@@ -165,7 +165,7 @@ node: string
 number: number
 }
 /**
- * How one back end failed on the way to an answer, or to none.
+ * How one backend failed on the way to an answer, or to none.
  */
 export interface Failure {
 backend: string

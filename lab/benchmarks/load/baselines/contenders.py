@@ -118,7 +118,7 @@ def _script(command: Sequence[str]) -> Generator[Listening]:
     with process:
         try:
             if not (said := process.stdout.readline() if process.stdout else ""):
-                raise SetupError(f"{Path(command[1]).name} ended before it listened; its error stands above")
+                raise SetupError(f"{Path(command[1]).name} ended before it listened; its error is above")
             yield Listening(said.strip(), process.pid)
         finally:
             process.terminate()

@@ -169,7 +169,7 @@ def test_files_that_cannot_be_read_are_reported_and_the_rest_is_indexed(notes: P
             "picture.png": ("kind", ".png"),
             "blank.txt": ("unreadable", "it is empty"),
             "none.jsonl": ("unreadable", "it is empty"),
-            "broken.pdf": ("unreadable", "it is no PDF that can be read"),
+            "broken.pdf": ("unreadable", "it is not a readable PDF"),
             "scan.pdf": ("unreadable", "none of its pages holds text"),
         }
     assert (outcome.new, again.kept, again.card.sources) == (5, 5, 5)

@@ -77,10 +77,10 @@ def test_lines_that_are_no_documents_are_left_out_and_reported(tmp_path: Path):
     outcomes = [update_index([docs], tmp_path / "i") for _ in range(2)]
     for outcome in outcomes:
         assert [(skip.name, skip.reason) for skip in outcome.skipped] == [("a.jsonl", "lines")]
-        assert outcome.skipped[0].why.startswith("3 lines were left out; line 2: this is no JSON")
+        assert outcome.skipped[0].why.startswith("3 lines were left out; line 2: not valid JSON")
     assert [outcome.kept for outcome in outcomes] == [0, 2]
     assert [d.id for d in CorpusSource(tmp_path / "i").documents()] == ["a", "b", "b.txt#1"]
-    with pytest.raises(CorpusError, match=r"a\.jsonl.*line 2: this is no JSON"):
+    with pytest.raises(CorpusError, match=r"a\.jsonl.*line 2: not valid JSON"):
         update_index([docs], tmp_path / "i", strict=True)
     put(docs / "a.jsonl", deep)
     outcome = update_index([docs], tmp_path / "i")

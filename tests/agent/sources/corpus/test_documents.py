@@ -39,13 +39,13 @@ def test_each_json_line_is_a_document_and_unknown_fields_are_left_out(tmp_path: 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("{", "this is no JSON"),
-        ("[1]", "this is no JSON object"),
+        ("{", "not valid JSON"),
+        ("[1]", "not a JSON object"),
         ({"id": "a", "title": "x"}, "the field 'text' is missing"),
         ({"title": "x", "text": "y"}, "the field 'id' is missing"),
         ({"id": "a", "text": "  "}, "the field 'text' cannot be used: is empty"),
         ({"id": "a", "text": ["x"]}, "the field 'text' cannot be used: "),
-        ({"id": "a", "text": "x", "date": "March 2"}, "'March 2' is no ISO date like 2026-03-02"),
+        ({"id": "a", "text": "x", "date": "March 2"}, "'March 2' is not an ISO date such as 2026-03-02"),
     ],
 )
 def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, line: object, why: str):
@@ -58,7 +58,7 @@ def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, line: obje
 
 def test_json_lines_of_bytes_that_are_no_text_are_an_error(tmp_path: Path):
     (tmp_path / "b.jsonl").write_bytes(b'{"id": "a", "text": "\xff"}')
-    with pytest.raises(CorpusError, match=r"b\.jsonl, line 1: this is no JSON"):
+    with pytest.raises(CorpusError, match=r"b\.jsonl, line 1: not valid JSON"):
         read_all(tmp_path / "b.jsonl")
 
 
@@ -81,7 +81,7 @@ def test_a_text_is_read_in_the_charset_that_it_was_written_in(tmp_path: Path, ra
 
 def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes(b"\x7fELF\x00\x00\x01")
-    with pytest.raises(ExtractError, match="no text"):
+    with pytest.raises(ExtractError, match="not text"):
         read_all(tmp_path)
 
 

@@ -177,7 +177,7 @@ def test_the_card_says_what_is_in_the_index(documents: Path, tmp_path: Path):
 def test_other_things_are_never_overwritten(documents: Path, tmp_path: Path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "diary.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(CorpusError, match="something else"):
+    with pytest.raises(CorpusError, match="other files in it"):
         build_index([documents], tmp_path / "mine")
     with pytest.raises(CorpusError, match="is a file"):
         build_index([documents], documents)
@@ -199,7 +199,7 @@ def other_version(path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "harm", "why"),
     [
-        (CARD, remove, "no index: it has no index.json"),
+        (CARD, remove, "not an index: it has no index.json"),
         (CARD, shorten, "index.json cannot be read"),
         (CARD, other_version, "has the version 1, this one reads 2"),
         ("data/documents.jsonl", remove, "documents.jsonl is missing"),

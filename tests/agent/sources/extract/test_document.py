@@ -100,10 +100,10 @@ def test_a_pdf_that_only_its_owner_may_change_can_be_read():
         (encrypted("secret"), "it is encrypted"),
         (make_pdf([], []), r"none of its pages holds text.*ocrmypdf"),
         (make_pdf(), "none of its pages"),
-        (b"", "it is no PDF"),
-        (b"%PDF-1.7\nnothing", "it is no PDF"),
-        (PDF[: len(PDF) // 2], "it is no PDF"),
-        (PDF.replace(b"/Kids", b"/Kidz"), "broken|no PDF|none of its pages"),
+        (b"", "it is not a readable PDF"),
+        (b"%PDF-1.7\nnothing", "it is not a readable PDF"),
+        (PDF[: len(PDF) // 2], "it is not a readable PDF"),
+        (PDF.replace(b"/Kids", b"/Kidz"), "broken|not a readable PDF|none of its pages"),
     ],
 )
 def test_a_pdf_that_cannot_be_read_is_reported_with_the_reason(raw: bytes, why: str):

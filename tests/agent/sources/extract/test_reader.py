@@ -48,7 +48,7 @@ def test_files_are_read_by_one_worker_after_the_other(tmp_path: Path):
 def test_a_file_without_text_costs_nothing_but_itself(tmp_path: Path):
     (tmp_path / "empty.pdf").write_bytes(b"")
     with FileReader() as files:
-        for name, why in {"empty.pdf": "no PDF", "gone.pdf": "cannot be opened"}.items():
+        for name, why in {"empty.pdf": "not a readable PDF", "gone.pdf": "cannot be opened"}.items():
             with pytest.raises(ExtractError, match=why):
                 files.read(tmp_path / name, "pdf")
         assert files.read(page(tmp_path), "html").title == "Owls"

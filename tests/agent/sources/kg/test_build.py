@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_old_graph_stays(name: str, 
 def test_a_file_that_is_no_graph_is_not_replaced(tmp_path: Path):
     out = tmp_path / "notes.txt"
     out.write_text("mine" * 100)
-    with pytest.raises(SetupError, match="is no graph: name another --out"):
+    with pytest.raises(SetupError, match="is not a graph; choose another --out"):
         build_graph([write_tsv(tmp_path / "t.tsv", FILMS)], out)
     with pytest.raises(SetupError, match="is a folder"):
         build_graph([tmp_path / "t.tsv"], tmp_path)
@@ -144,7 +144,7 @@ def test_a_file_that_is_no_graph_is_not_replaced(tmp_path: Path):
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE mine (x)")
     db.close()
-    with pytest.raises(SetupError, match="is no graph"):
+    with pytest.raises(SetupError, match="is not a graph"):
         build_graph([tmp_path / "t.tsv"], other)
 
 

@@ -92,7 +92,7 @@ def test_the_model_sees_more_than_the_limit():
 def test_an_answer_that_is_no_list_of_numbers_leaves_everything(answer: str):
     hits = filtered(answer)
     assert [p.text for p in hits.passages] == TEXTS[:10]
-    assert hits.notes[-1] == "the filter failed, nothing was left out: its answer is no list of numbers"
+    assert hits.notes[-1] == "the filter failed, nothing was left out: its answer is not a list of numbers"
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,9 @@ def test_a_model_behind_an_endpoint_is_called_once():
         (Reply(status=500), "failed (500"),
         (Reply(status=401, body=b'{"error": "bad key sk-0123456789"}'), "refuses the key (401)"),
         (Reply(status=400, body=b'{"error": "bad key sk-0123456789"}'), "bad key ***"),
-        (Reply(body=b"no json"), "it is no JSON"),
+        (Reply(body=b"no json"), "it is not JSON"),
         (Reply(body=b'{"choices": []}'), "sent no chat completion"),
-        (Reply(body=b'{"choices": [{"message": {"content": null}}]}'), "its answer is no list of numbers"),
+        (Reply(body=b'{"choices": [{"message": {"content": null}}]}'), "its answer is not a list of numbers"),
         (Reply(body=b"[]"), "not an object"),
         (Reply(how="reset"), "no server at http://127.0.0.1"),
         (Reply(how="hang"), "no answer in 0.2 s"),

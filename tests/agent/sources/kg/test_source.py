@@ -170,7 +170,7 @@ def test_a_graph_that_vanishes_is_a_source_error(tmp_path: Path):
     async def run() -> None:
         source = KgSource.open(path)
         path.unlink()
-        with pytest.raises(SourceError, match="there is no graph at"):
+        with pytest.raises(SourceError, match="no graph at"):
             await source.search(SearchRequest("Lina Orr", limit=1))
         await source.aclose()
 

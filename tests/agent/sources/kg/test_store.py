@@ -171,7 +171,7 @@ def test_many_names_with_one_start_are_read_in_part(hub: Graph):
 
 
 def test_a_file_that_is_no_graph_is_refused_with_the_fix(tmp_path: Path):
-    with pytest.raises(SetupError, match=r"no graph at .*: build one with cairn kg build"):
+    with pytest.raises(SetupError, match=r"no graph at .*; build one with: cairn kg build"):
         Graph.open(tmp_path / "none.kg")
     (tmp_path / "text.kg").write_text("no graph, " * 1000)
     with pytest.raises(SetupError, match="cannot be read"):
@@ -179,7 +179,7 @@ def test_a_file_that_is_no_graph_is_refused_with_the_fix(tmp_path: Path):
     with sqlite3.connect(tmp_path / "db.kg") as db:
         db.execute("CREATE TABLE x (y)")
     db.close()
-    with pytest.raises(SetupError, match="is no graph"):
+    with pytest.raises(SetupError, match="is not a graph"):
         Graph.open(tmp_path / "db.kg")
 
 

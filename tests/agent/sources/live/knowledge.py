@@ -1,4 +1,4 @@
-"""arXiv, Wikipedia and Wikidata as the tests know them: the connectors at a server of ours, with their fixtures."""
+"""arXiv, Wikipedia and Wikidata as the tests know them: the backends at a server of ours, with their fixtures."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -201,7 +201,7 @@ async def search(
     conditions: Sequence[Filter] = (),
     seconds: float = 5.0,
 ) -> SearchResult:
-    """Ask a connector at the server once, in the way that the agent does."""
+    """Ask a backend at the server once, in the way that the agent does."""
     async with make_client() as client:
         return await ask(
             make(client, server.base), SearchRequest(query, limit=limit, filters=tuple(conditions)), seconds=seconds
@@ -211,7 +211,7 @@ async def search(
 def answered(
     make: Make, route: Route, query: str = "lina orr", *, limit: int = 5, **conditions: str
 ) -> tuple[SearchResult, list[ApiRequest]]:
-    """What a connector finds, and all its requests."""
+    """What a backend finds, and all its requests."""
 
     async def test(server: ApiServer) -> tuple[SearchResult, list[ApiRequest]]:
         server.routes["*"] = route
@@ -224,7 +224,7 @@ def answered(
 
 
 def with_client(make: Make, route: Route, use: Callable[[Any, ApiServer], Awaitable[None]]) -> None:
-    """Use one connector for several searches."""
+    """Use one backend for several searches."""
 
     async def test(server: ApiServer) -> None:
         server.routes["*"] = route

@@ -1,4 +1,4 @@
-"""The server that the connectors are tested against does what its routes say."""
+"""The server that the backends are tested against does what its routes say."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""However an API fails, its connector ends with an error of the right kind, and never with the key in it."""
+"""However an API fails, its backend ends with an error of the right kind, and never with the key in it."""
 
 import traceback
 import tracemalloc
@@ -15,7 +15,7 @@ from agent.sources.live.gnews import GNewsSource
 from agent.sources.live.serper import SerperSource
 from agent.sources.live.tavily import TavilySource
 from tests.agent.sources.live.apiserver import ApiServer, Reply, gzip_bomb, json_reply, run, text_reply
-from tests.agent.sources.live.connectors import CONNECTORS, KEY, NAMES, answered, recorded, search, searxng
+from tests.agent.sources.live.backend_cases import BACKEND_CASES, KEY, NAMES, answered, recorded, search, searxng
 
 EVERYWHERE = [
     (Reply(b"oops", 500), "upstream", None),
@@ -34,7 +34,7 @@ EVERYWHERE = [
     (Reply(b'{"results": []}' + b" " * 1000, how="reset"), "upstream", None),
 ]
 CASES = [
-    (name, *case) for name in NAMES for case in [*CONNECTORS[name].errors, *EVERYWHERE]
+    (name, *case) for name in NAMES for case in [*BACKEND_CASES[name].errors, *EVERYWHERE]
 ]  # fmt: skip
 
 
@@ -42,8 +42,8 @@ def failure(name: str, reply: Reply, *, seconds: float = 5.0) -> SourceError:
     async def test(server: ApiServer) -> SourceError:
         server.routes["*"] = reply
         with pytest.raises(SourceError) as caught:
-            await search(server, CONNECTORS[name].make, seconds=seconds)
-        assert len(server.requests) == 1, "a connector makes one attempt"
+            await search(server, BACKEND_CASES[name].make, seconds=seconds)
+        assert len(server.requests) == 1, "a backend makes one attempt"
         return caught.value
 
     return run(test)
@@ -58,7 +58,7 @@ def test_a_failure_has_its_kind_and_the_time_to_wait(name: str, reply: Reply, ki
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_kind_of_error_is_met(name: str):
-    met = {kind for _, kind, _ in [*CONNECTORS[name].errors, *EVERYWHERE]}
+    met = {kind for _, kind, _ in [*BACKEND_CASES[name].errors, *EVERYWHERE]}
     assert met == {"auth", "quota", "rate", "bad_query", "upstream", "parse"}, "timeout has its own test"
 
 
@@ -72,7 +72,7 @@ def test_an_api_that_no_one_serves_is_an_upstream_failure(name: str):
     async def test(server: ApiServer) -> None:
         async with make_client() as client:
             with pytest.raises(SourceError, match=name) as caught:
-                await CONNECTORS[name].make(client, "http://127.0.0.1:1").search(SearchRequest("q", limit=3))
+                await BACKEND_CASES[name].make(client, "http://127.0.0.1:1").search(SearchRequest("q", limit=3))
         assert caught.value.kind == "upstream"
 
     run(test)
@@ -88,7 +88,7 @@ def test_a_client_that_gives_up_by_itself_is_a_timeout_too(name: str):
 
         async with httpx2.AsyncClient(trust_env=False, event_hooks={"request": [hurry]}) as client:
             with pytest.raises(SourceError) as caught:
-                await CONNECTORS[name].make(client, server.base).search(SearchRequest("q", limit=3))
+                await BACKEND_CASES[name].make(client, server.base).search(SearchRequest("q", limit=3))
         assert caught.value.kind == "timeout"
 
     run(test)
@@ -110,7 +110,7 @@ def test_a_gzip_bomb_ends_early_and_small(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_result_is_an_answer(name: str):
-    hits, _ = answered(CONNECTORS[name].make, CONNECTORS[name].empty)
+    hits, _ = answered(BACKEND_CASES[name].make, BACKEND_CASES[name].empty)
     assert hits.passages == ()
     assert hits.backend == name
 
@@ -119,7 +119,7 @@ def test_an_empty_result_is_an_answer(name: str):
 @pytest.mark.parametrize(("query", "limit"), [("", 3), ("  ", 3), ("aurora", 0)])
 def test_nothing_is_requested_for_nothing(name: str, query: str, limit: int):
     async def test(server: ApiServer) -> None:
-        assert (await search(server, CONNECTORS[name].make, query, limit=limit)).passages == ()
+        assert (await search(server, BACKEND_CASES[name].make, query, limit=limit)).passages == ()
         assert not server.requests
 
     run(test)
@@ -135,7 +135,7 @@ def test_the_key_is_in_no_error_no_url_and_no_log_even_if_the_api_repeats_it(
     async def test(server: ApiServer) -> None:
         server.routes["*"] = text_reply(f"The key {KEY} is unknown: {KEY}", status)
         with pytest.raises(SourceError) as caught:
-            await search(server, CONNECTORS[name].make)
+            await search(server, BACKEND_CASES[name].make)
         message = "".join(traceback.format_exception(caught.value))
         assert KEY not in message
         assert "VerySecret" not in message
@@ -153,10 +153,10 @@ def test_the_key_is_in_no_error_no_url_and_no_log_even_if_the_api_repeats_it(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_key_that_an_answer_repeats_is_in_no_passage(name: str):
-    fixture = recorded(CONNECTORS[name].fixture)
+    fixture = recorded(BACKEND_CASES[name].fixture)
     rows = fixture.get("results") or fixture.get("articles") or fixture.get("organic") or fixture["web"]["results"]
     rows[0]["title"] = f"Echo of {KEY}"
-    hits, _ = answered(CONNECTORS[name].make, fixture, limit=20)
+    hits, _ = answered(BACKEND_CASES[name].make, fixture, limit=20)
     assert any(hit.title == "Echo of ***" for hit in hits.passages)
     assert not any(KEY in str(hit) for hit in hits.passages)
 
@@ -190,5 +190,5 @@ def test_searxngs_refusals_name_the_fix():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_filter_that_is_not_known_is_reported_and_not_fatal(name: str):
-    hits, _ = answered(CONNECTORS[name].make, CONNECTORS[name].empty, where={"author": "orr"})
+    hits, _ = answered(BACKEND_CASES[name].make, BACKEND_CASES[name].empty, where={"author": "orr"})
     assert hits.notes == (f"{name} cannot filter by 'author orr'",)

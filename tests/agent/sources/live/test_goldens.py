@@ -1,4 +1,4 @@
-"""What the connectors read in recorded and documented answers. `python -m tests.agent.sources.live.test_goldens` writes it again."""
+"""What the backends read in recorded and documented answers. `python -m tests.agent.sources.live.test_goldens` writes it again."""
 
 import json
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.sources.live.reading import Topic
-from tests.agent.sources.live.connectors import (
+from tests.agent.sources.live.backend_cases import (
     FIXTURES,
     Make,
     answered,

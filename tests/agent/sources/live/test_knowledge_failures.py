@@ -1,4 +1,4 @@
-"""However arXiv, Wikipedia and Wikidata fail, their connectors end with an error of the right kind."""
+"""However arXiv, Wikipedia and Wikidata fail, their backends end with an error of the right kind."""
 
 import tracemalloc
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def failure(name: str, reply: Reply, *, seconds: float = 5.0) -> SourceError:
         server.routes["*"] = reply
         with pytest.raises(SourceError) as caught:
             await search(server, MAKERS[name], seconds=seconds)
-        assert len(server.requests) == 1, "a connector makes one attempt"
+        assert len(server.requests) == 1, "a backend makes one attempt"
         return caught.value
 
     return run(test)

@@ -1,4 +1,4 @@
-"""What the connectors make of every recorded answer. `python -m tests.agent.sources.live.test_knowledge_golden` writes it again."""
+"""What the backends make of every recorded answer. `python -m tests.agent.sources.live.test_knowledge_golden` writes it again."""
 
 import json
 from collections.abc import Iterator

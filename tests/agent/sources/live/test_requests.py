@@ -1,4 +1,4 @@
-"""What the connectors ask: the query within the API's bounds, each filter in the API's own way, and what it costs."""
+"""What the backends ask: the query within the API's bounds, each filter in the API's own way, and what it costs."""
 
 from base64 import b64encode
 from functools import partial
@@ -12,8 +12,8 @@ from agent.sources.limits import Limits
 from agent.sources.live.gnews import query_text
 from agent.sources.live.tavily import TavilySource
 from tests.agent.sources.live.apiserver import ApiServer, json_reply, run
-from tests.agent.sources.live.connectors import (
-    CONNECTORS,
+from tests.agent.sources.live.backend_cases import (
+    BACKEND_CASES,
     KEY,
     NAMES,
     Make,
@@ -29,7 +29,7 @@ from tests.agent.sources.live.connectors import (
     tavily,
 )
 
-EMPTY = {name: connector.empty for name, connector in CONNECTORS.items()}
+EMPTY = {name: backend.empty for name, backend in BACKEND_CASES.items()}
 NO_NEWS: object = {"results": list[object]()}
 """Of Brave: there the two endpoints answer in two shapes."""
 
@@ -300,14 +300,14 @@ def test_a_long_query_is_cut_between_words_and_its_operators_stay_whole(make: Ma
 @pytest.mark.parametrize("name", NAMES)
 def test_a_source_says_what_a_search_may_cost_and_how_many_requests_it_takes(name: str):
     async def test(server: ApiServer) -> None:
-        server.routes["*"] = json_reply(recorded(CONNECTORS[name].fixture))
+        server.routes["*"] = json_reply(recorded(BACKEND_CASES[name].fixture))
         async with make_client() as client:
-            source = CONNECTORS[name].make(client, server.base)
+            source = BACKEND_CASES[name].make(client, server.base)
             assert isinstance(source, Paid)
             assert getattr(source, "name", "") == name
             assert isinstance(getattr(source, "limits", None), Limits)
             most = credits_of(source)
-        hits = await search(server, CONNECTORS[name].make)
+        hits = await search(server, BACKEND_CASES[name].make)
         assert hits.backend == name
         assert hits.credits is not None
         assert 0 <= hits.credits <= most
@@ -321,7 +321,7 @@ def test_news_are_kept_less_long_than_the_web(name: str):
     async def test(_: ApiServer) -> None:
         async with make_client() as client:
             web, fresh = (
-                of(CONNECTORS[name].make, topic=topic)(client, "http://127.0.0.1:1") for topic in ("web", "news")
+                of(BACKEND_CASES[name].make, topic=topic)(client, "http://127.0.0.1:1") for topic in ("web", "news")
             )
             assert fresh.limits.keep_seconds < web.limits.keep_seconds  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Whatever JSON an API sends, a connector gives clean passages or a `SourceError`, and nothing else."""
+"""Whatever JSON an API sends, a backend gives clean passages or a `SourceError`, and nothing else."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest, SearchResult
-from tests.agent.sources.live.connectors import CONNECTORS, NAMES, filters, recorded
+from tests.agent.sources.live.backend_cases import BACKEND_CASES, NAMES, filters, recorded
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 10**400) | st.floats() | st.text(max_size=8)
 DATES = st.sampled_from(["2026-11-03", "2 weeks ago", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
@@ -37,13 +37,13 @@ CONDITIONS: tuple[Mapping[str, str], ...] = ({}, {"site": "a.org", "lang": "de"}
 
 
 def read(name: str, answer: object, where: Mapping[str, str]) -> SearchResult | SourceError:
-    """What the connector makes of an answer, without a server: hundreds of answers a test."""
+    """What the backend makes of an answer, without a server: hundreds of answers a test."""
 
     async def test() -> SearchResult | SourceError:
         body = json.dumps(answer).encode()
         transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
         async with asyncio.timeout(10), httpx2.AsyncClient(transport=transport) as client:
-            source = CONNECTORS[name].make(client, "http://127.0.0.1:1")
+            source = BACKEND_CASES[name].make(client, "http://127.0.0.1:1")
             try:
                 found = await source.search(SearchRequest("aurora", limit=4, filters=tuple(filters(where))))
             except SourceError as error:
@@ -79,10 +79,10 @@ def test_any_object_is_read_or_refused(name: str, answer: dict[str, object], whe
 @settings(max_examples=40)
 @given(data=st.data())
 def test_a_fixture_with_one_member_replaced_is_read_or_refused(name: str, data: st.DataObject):
-    members = list(paths(recorded(CONNECTORS[name].fixture)))
+    members = list(paths(recorded(BACKEND_CASES[name].fixture)))
     path = data.draw(st.sampled_from(members))
     value = data.draw(SCALARS | DATES | URLS | st.lists(SCALARS, max_size=2) | objects(SCALARS))
-    assert is_sound(name, read(name, replaced(recorded(CONNECTORS[name].fixture), path, value), {}))
+    assert is_sound(name, read(name, replaced(recorded(BACKEND_CASES[name].fixture), path, value), {}))
 
 
 def paths(value: Any) -> Iterator[tuple[Any, ...]]:

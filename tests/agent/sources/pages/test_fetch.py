@@ -188,7 +188,7 @@ def test_a_server_that_drips_ends_with_the_page_s_time(head: str | None):
 
     start = time.perf_counter()
     kind, why = fails(drip if head is None else streams(head, drip), seconds=0.3)
-    assert (kind, why) == ("slow", "it was not there in 0.3 s")
+    assert (kind, why) == ("slow", "it did not arrive in 0.3 s")
     assert time.perf_counter() - start < 6
 
 

@@ -132,9 +132,9 @@ def test_where_there_are_no_rules_all_is_allowed(status: int):
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_server_that_fails_is_left_alone_for_a_while(status: int):
     async def use(asker: Asker) -> None:
-        assert await asker.may("/") == "its robots.txt cannot be had"
+        assert await asker.may("/") == "its robots.txt cannot be fetched"
         asker.site.pages["/robots.txt"] = Reply(status=404)
-        assert await asker.may("/") == "its robots.txt cannot be had"
+        assert await asker.may("/") == "its robots.txt cannot be fetched"
         asker.clock.now += KEEP_FAILURE_SECONDS + 1
         assert await asker.may("/") == ""
 
@@ -143,7 +143,7 @@ def test_a_server_that_fails_is_left_alone_for_a_while(status: int):
 
 def test_a_robots_txt_that_redirects_inwards_closes_its_site():
     async def use(asker: Asker) -> None:
-        assert await asker.may("/") == "its robots.txt cannot be had"
+        assert await asker.may("/") == "its robots.txt cannot be fetched"
 
     ask(Reply(status=302, headers={"location": "http://127.0.0.1/latest/meta-data"}), use)
 
@@ -206,7 +206,7 @@ def test_what_is_no_robots_txt_forbids_nothing(body: bytes):
 def test_rules_that_are_made_to_be_slow_close_their_site_at_once(text: str):
     async def use(asker: Asker) -> None:
         start = time.perf_counter()
-        assert await asker.may("/") == "its robots.txt cannot be had"
+        assert await asker.may("/") == "its robots.txt cannot be fetched"
         assert time.perf_counter() - start < 2
 
     assert work(text) > MAX_WORK

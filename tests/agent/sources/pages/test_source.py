@@ -129,8 +129,8 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
             "hit 2 stayed a snippet: its host is an address outside the public internet",
             "hit 3 stayed a snippet: its server answered 404",
             "hit 4 stayed a snippet: its robots.txt forbids it",
-            "hit 5 stayed a snippet: it is image/png, not a text that we read",
-            "hit 6 stayed a snippet: its page was not there in time",
+            "hit 5 stayed a snippet: it is image/png, not a text that can be read",
+            "hit 6 stayed a snippet: its page did not arrive in time",
             "hit 7 stayed a snippet: it holds no readable text",
         )
         assert found.passages[7].url == "", "an address of no web page is left out where a passage is made"
@@ -185,7 +185,7 @@ def test_the_search_never_takes_longer_than_its_share(slow: str):
         found = await WithPages(source, fetcher, seconds=0.2).search(SearchRequest(QUERY, limit=5))
         assert asyncio.get_running_loop().time() - start < 1
         assert found.passages[0].text == SNIPPET
-        assert found.notes == ("hit 1 stayed a snippet: its page was not there in time",)
+        assert found.notes == ("hit 1 stayed a snippet: its page did not arrive in time",)
 
     assert run({"/page": hang}, use).requests[:1] == ([] if slow == "source" else ["/robots.txt"])
 

@@ -1,4 +1,4 @@
-"""Fake back ends for the tests of what is put around them: they do what their plan says, and keep their own books."""
+"""Fake backends for the tests of what is put around them: they do what their plan says, and keep their own books."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence

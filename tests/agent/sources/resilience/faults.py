@@ -1,6 +1,6 @@
-"""A thousand plans against faulty back ends on a clock that jumps: which got what request and when, and what the traces say.
+"""A thousand plans against faulty backends on a clock that jumps: which got what request and when, and what the traces say.
 
-The back ends keep their own books, so that nothing is checked against what the code under test believes.
+The backends keep their own books, so that nothing is checked against what the code under test believes.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ DEAD = "searxng"
 
 @dataclass
 class Call:
-    """One line of a back end's books."""
+    """One line of a backend's books."""
 
     number: int
     backend: str
@@ -71,7 +71,7 @@ class Call:
 
 
 class Faulty:
-    """A back end that fails at random, in one kind; or always."""
+    """A backend that fails at random, in one kind; or always."""
 
     def __init__(self, name: str, limits: Limits, *, kind: SourceErrorKind, books: list[Call], chance: random.Random):
         self.name = name
@@ -107,7 +107,7 @@ class Faulty:
             raise SourceError(f"{call.mark} fails", kind=self._kind, retry_after=wait)
         await asyncio.sleep(chance.uniform(0.05, 1.5))
         found = [Passage(id=f"{call.mark}{n}", source="", title="", text=f"{call.mark}{n}") for n in range(4)]
-        # Each answer has its own pages, and one that every back end knows; some are short, some are empty.
+        # Each answer has its own pages, and one that every backend knows; some are short, some are empty.
         urls = [f"https://{self.name}.org/{call.number}/{n}" for n in range(3)] + [
             f"https://all.org/{call.query.replace(' ', '-')}"
         ]

@@ -112,7 +112,7 @@ def test_an_old_answer_is_given_where_a_new_request_fails_and_says_so(kind: Sour
 
 
 @pytest.mark.parametrize("kind", ["bad_query", "parse"])
-def test_an_old_answer_does_not_hide_what_is_wrong_with_the_query_or_the_connector(kind: SourceErrorKind):
+def test_an_old_answer_does_not_hide_what_is_wrong_with_the_query_or_the_backend(kind: SourceErrorKind):
     async def main() -> None:
         clock = Day()
         source = cached(Scripted([passage("a")], error(kind)), clock=clock)

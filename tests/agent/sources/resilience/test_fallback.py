@@ -58,7 +58,7 @@ def test_when_all_fail_the_most_telling_kind_stands_for_all(
     assert raised.value.retry_after == 5, "one of them may be tried again then"
 
 
-def test_a_failure_that_names_its_back_end_itself_names_it_once():
+def test_a_failure_that_names_its_backend_itself_names_it_once():
     sources = [
         backend("tavily", error("upstream", "tavily cannot be reached")),
         backend("brave", error("timeout", "no answer in 8 s")),
@@ -149,7 +149,7 @@ def test_the_most_that_a_search_may_cost_is_stated():
     assert chain(a, b, enough=0).credits_per_search == 2
 
 
-def test_without_a_deadline_no_back_end_is_waited_for_for_ever():
+def test_without_a_deadline_no_backend_is_waited_for_for_ever():
     async def main() -> None:
         hits = await chain(backend("a", HANG), backend("b")).search(SearchRequest("x", limit=3))
         assert hits.backend == "b"

@@ -1,4 +1,4 @@
-"""Fault injection: seven kinds of failure, each at 30 %, one back end dead for good, a thousand plans for each kind."""
+"""Fault injection: seven kinds of failure, each at 30 %, one backend dead for good, a thousand plans for each kind."""
 
 import re
 from collections import Counter, defaultdict
@@ -22,7 +22,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 @cache
 def run_all(kind: SourceErrorKind) -> tuple[list[Run], list[Call]]:
-    # A wrong key or an empty account closes a back end for long: these plans come at longer intervals.
+    # A wrong key or an empty account closes a backend for long: these plans come at longer intervals.
     return run(run_plans(kind, plans=PLANS, every_seconds=600.0 if kind in {"auth", "quota"} else 0.5), seconds=1e7)
 
 
@@ -31,7 +31,7 @@ def steps_of(runs: list[Run]) -> list[tuple[Run, Step]]:
 
 
 def number_of(failure: Failure) -> int | None:
-    """The call that a failure reports; None for one that the back end did not raise itself."""
+    """The call that a failure reports; None for one that the backend did not raise itself."""
     found = MARK.search(failure.why)
     # A refusal quotes the last failure, and is none.
     return int(found[1]) if found and found.start() == 0 else None
@@ -49,7 +49,7 @@ def test_every_plan_ends_within_its_deadline_with_one_step_for_each_node(kind: S
 
 
 @every_kind
-def test_no_back_end_gets_more_requests_than_its_limits_say(kind: SourceErrorKind):
+def test_no_backend_gets_more_requests_than_its_limits_say(kind: SourceErrorKind):
     _, books = run_all(kind)
     for name, limits in LIMITS.items():
         calls = [call for call in books if call.backend == name]
@@ -74,7 +74,7 @@ def test_who_asks_to_be_left_alone_is_left_alone(kind: SourceErrorKind):
 
 
 @every_kind
-def test_a_back_end_that_is_dead_is_soon_left_alone(kind: SourceErrorKind):
+def test_a_backend_that_is_dead_is_soon_left_alone(kind: SourceErrorKind):
     _, books = run_all(kind)
     after_a_minute = [call for call in books if call.backend == DEAD and call.at > 60]
     lasted = max(call.until for call in books)
@@ -83,7 +83,7 @@ def test_a_back_end_that_is_dead_is_soon_left_alone(kind: SourceErrorKind):
 
 
 @every_kind
-def test_every_failure_that_a_back_end_raised_is_named_by_all_who_waited_for_it_and_no_others(
+def test_every_failure_that_a_backend_raised_is_named_by_all_who_waited_for_it_and_no_others(
     kind: SourceErrorKind,
 ):
     runs, books = run_all(kind)
@@ -131,7 +131,7 @@ def test_a_step_without_what_it_requested_says_why(kind: SourceErrorKind):
         if _is_repeated(plan, step):
             continue
         if not isinstance(step, Searched):
-            assert {failure.backend for failure in step.failures} == set(order), "not every back end is reported"
+            assert {failure.backend for failure in step.failures} == set(order), "not every backend is reported"
         elif step.cached == "stale":
             assert step.failures
         elif step.cached == "fresh":

@@ -215,14 +215,14 @@ def test_callers_who_leave_while_they_wait_for_the_rate_give_their_places_back(l
     run(main())
 
 
-def test_a_back_end_that_fails_in_a_row_is_left_alone_and_tried_when_its_time_is_over():
+def test_a_backend_that_fails_in_a_row_is_left_alone_and_tried_when_its_time_is_over():
     async def main() -> None:
         backend = Scripted(error("upstream", "boom"))
         source = guarded(backend, Limits(tries=1, breaker_failures=3, breaker_seconds=30, requests=1000))
         for _ in range(3):
             await failed(source)
         refused = await failed(source)
-        assert str(refused) == "tavily is left alone, it will be tried again in 30 s; last it said: boom"
+        assert str(refused) == "tavily is paused, it will be tried again in 30 s; its last error: boom"
         assert round(refused.retry_after or 0) == 30
         assert refused.failures
         assert len(backend.requests) == 3
@@ -286,7 +286,7 @@ def test_a_retry_after_of_years_is_not_believed(kind: SourceErrorKind):
 
 
 @pytest.mark.parametrize("kind", ["bad_query", "parse"])
-def test_what_is_the_querys_fault_does_not_count_against_the_back_end(kind: SourceErrorKind):
+def test_what_is_the_querys_fault_does_not_count_against_the_backend(kind: SourceErrorKind):
     async def main() -> None:
         backend = Scripted(error(kind))
         source = guarded(backend)
@@ -306,7 +306,7 @@ def test_a_caller_in_a_hurry_does_not_open_the_breaker():
         assert len(backend.requests) == 5
         await failed(source, seconds=5)
         await failed(source, seconds=5)
-        assert "left alone" in str(await failed(source, seconds=5))
+        assert "is paused" in str(await failed(source, seconds=5))
 
     run(main())
 
@@ -316,7 +316,7 @@ def test_what_is_no_source_error_becomes_one():
     assert (raised.kind, str(raised)) == ("upstream", "KeyError: 'results'")
 
 
-def test_two_sources_that_ask_one_back_end_share_its_limiter():
+def test_two_sources_that_ask_one_backend_share_its_limiter():
     async def main() -> None:
         limiter = RateLimiter("serper", QUICK)
         web, news = Scripted(error("auth", "no such key"), name="serper"), Scripted(name="serper")
@@ -338,7 +338,7 @@ def test_retries_write_nothing_to_stderr(capfd: pytest.CaptureFixture[str]):
     assert capfd.readouterr().err == ""
 
 
-def test_closing_closes_the_back_end_once():
+def test_closing_closes_the_backend_once():
     async def main() -> None:
         backend = Scripted()
         source = guarded(backend)

@@ -17,7 +17,7 @@ from tests.virtual_clock import now, run
 POLITE = Limits(requests=1, per_seconds=3, concurrency=1)
 
 
-def test_a_back_end_that_two_sources_share_gets_no_more_requests():
+def test_a_backend_that_two_sources_share_gets_no_more_requests():
     async def main() -> None:
         web, news = Scripted(name="serper", limits=POLITE), Scripted(name="serper", limits=POLITE)
         limiters = RateLimiters()
@@ -30,7 +30,7 @@ def test_a_back_end_that_two_sources_share_gets_no_more_requests():
     run(main())
 
 
-def test_other_limits_than_a_back_ends_own_can_be_set():
+def test_other_limits_than_a_backends_own_can_be_set():
     async def main() -> None:
         backend = Scripted(HANG, limits=Limits(tries=3))
         source = resilient("web", [backend], store=None, limits={"tavily": Limits(tries=1, timeout_seconds=2)})
@@ -42,7 +42,7 @@ def test_other_limits_than_a_back_ends_own_can_be_set():
     run(main())
 
 
-def test_answers_are_kept_for_the_shortest_time_that_a_back_end_says():
+def test_answers_are_kept_for_the_shortest_time_that_a_backend_says():
     async def main() -> None:
         day = 1_700_000_000.0
         a = Scripted(name="a", limits=Limits(keep_seconds=1000))
@@ -57,7 +57,7 @@ def test_answers_are_kept_for_the_shortest_time_that_a_back_end_says():
     run(main())
 
 
-def test_with_other_back_ends_or_something_around_them_it_searches_again():
+def test_with_other_backends_or_something_around_them_it_searches_again():
     async def main() -> None:
         store = open_store("memory:")
         tavily, brave = Scripted(name="tavily"), Scripted(name="brave")
@@ -77,7 +77,7 @@ def test_it_states_the_most_that_a_search_may_cost():
     assert credits_of(resilient("web", backends, store=None)) == 3
 
 
-def test_closing_closes_back_ends_once_and_the_store():
+def test_closing_closes_backends_once_and_the_store():
     async def main() -> None:
         backend, store = Scripted(), open_store("memory:")
         source = resilient("web", [backend], store=store)

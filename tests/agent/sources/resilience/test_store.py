@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_made_is_said_once_and_breaks_no_search(
     with caplog.at_level(logging.WARNING):
         assert asyncio.run(twice(open_store(tmp_path / "file" / "cache"))) == ["", ""]
     assert [r.name for r in caplog.records] == ["agent.sources.resilience.store"]
-    assert "searches go on without it" in caplog.text
+    assert "searches continue without it" in caplog.text
 
 
 def damage(folder: Path) -> None:
@@ -156,7 +156,7 @@ def test_no_one_listens_where_redis_should_be(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.parametrize("where", ["http://example.org", "mem://", "postgres://x"])
 def test_another_kind_of_url_is_refused(where: str):
-    with pytest.raises(ValueError, match="give a folder, a redis:// URL"):
+    with pytest.raises(ValueError, match="name a folder, a redis:// URL"):
         open_store(where)
 
 

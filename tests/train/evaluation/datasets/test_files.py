@@ -64,18 +64,18 @@ def test_a_row_that_holds_a_list_of_its_own_is_still_a_row(tmp_path: Path):
     [
         (b"", "is empty"),
         (b" \n", "is empty"),
-        (b"[]", "holds no list of questions"),
-        (b"[1]", "question 1: this is no JSON object"),
-        (b'{"a": 1}', "is in no form that is known; give lines of"),
-        (b'[{"question": "x"', "is no JSON: .*broke off"),
-        (b'{"id": "1", "question": "x?", "answers": ["y"]}\n{"id"', r"line 2: this is no JSON .*each line"),
-        (b'{"id": "1", "question": "x?", "answers": ["y"]}\n7', "line 2: this is no JSON object"),
+        (b"[]", "has no list of questions"),
+        (b"[1]", "question 1: not a JSON object"),
+        (b'{"a": 1}', "has no known format; give lines of"),
+        (b'[{"question": "x"', "is not valid JSON: .*is the file complete"),
+        (b'{"id": "1", "question": "x?", "answers": ["y"]}\n{"id"', r"line 2: not valid JSON .*each line"),
+        (b'{"id": "1", "question": "x?", "answers": ["y"]}\n7', "line 2: not a JSON object"),
         (b'{"id": "1", "question": "x?"}', "line 1: the field 'answers' is missing; the project's own is lines of"),
         (b'{"id": "1", "question": "x?", "answers": []}', "line 1: .* at least one answer"),
         (b'{"id": "1", "question": " ", "answers": ["y"]}', "line 1: the field 'question' cannot be used: is empty"),
-        (b"city,country\nTarn,Orlen\n", "is in no form that is known"),
-        (b"Question,Answer\n", "there are no questions in"),
-        (b"\xff\xfe\x00q", "no text in UTF-8"),
+        (b"city,country\nTarn,Orlen\n", "has no known format"),
+        (b"Question,Answer\n", "no questions in"),
+        (b"\xff\xfe\x00q", "not UTF-8 text"),
         (b"\x1f\x8bbroken", "cannot be read"),
         (b'{"id": "q", "question": "x?", "golden_answers": ["y"]}\n' * 2, "line 2: the id 'q' occurs twice"),
         (b'{"question": "x?", "choices": ["y", "z"], "answer": 2}', "the right option is not among the options"),
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 def test_a_file_of_another_form_than_named_says_what_it_looks_like():
     with pytest.raises(CorpusError, match=r"is not TriviaQA, which is unfiltered.*it looks like HotpotQA \(hotpotqa\)"):
         read_dataset(FILES / "hotpotqa.json", "triviaqa")
-    with pytest.raises(CorpusError, match=r"no question set is called 'squad'; there are .*musique"):
+    with pytest.raises(CorpusError, match=r"unknown question set 'squad'; choose from: .*musique"):
         read_dataset(FILES / "hotpotqa.json", "squad")
 
 
@@ -112,7 +112,7 @@ def test_a_test_file_without_answers_says_which_field_is_missing(tmp_path: Path)
 def test_broken_aliases_beside_are_not_passed_over(tmp_path: Path):
     (tmp_path / "dev.json").write_bytes((FILES / "2wiki/dev.json").read_bytes())
     (tmp_path / "id_aliases.json").write_text('{"id": "Q903"}\n', encoding="utf-8")
-    with pytest.raises(CorpusError, match="line 1: this is no line of id_aliases"):
+    with pytest.raises(CorpusError, match="line 1: not a line of id_aliases"):
         read_dataset(tmp_path / "dev.json")
 
 

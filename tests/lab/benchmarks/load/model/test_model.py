@@ -85,7 +85,7 @@ def test_nothing_measured_is_infinitely_off():
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (["--streams", "4,x"], "no list of numbers"),
+        (["--streams", "4,x"], "not a list of numbers"),
         (["--fit", "64"], "predict other loads"),
         (["--paced", "50,128"], "fitted with 128"),
     ],

@@ -12,7 +12,7 @@ from tests.train.evaluation.test_judge import Bench
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, PLAN, QUERY, TASK, rollout, said
 from train.evaluation.judge import Judge
 from train.rewards import EndpointJudge, EndpointReader, LocalReader, Rewarded, RewardTools, reward_of
-from train.rewards.outside import read_answer, read_score
+from train.rewards.support.outside import read_answer, read_score
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The connectors to web and news APIs as the tests know them, at a server of ours, with their fixtures."""
+"""The backends for web and news as the tests know them, at a server of ours, with their fixtures."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +31,8 @@ def now() -> datetime:
 
 
 @dataclass(frozen=True)
-class Connector:
-    """One connector: how it is made, where it asks, and how its API says that it found nothing."""
+class BackendCase:
+    """One backend: how it is made, where it asks, and how its API says that it found nothing."""
 
     make: Make
     path: str
@@ -68,8 +68,8 @@ def _says(text: str) -> dict[str, object]:
 
 
 UNTIL_MIDNIGHT: Final = 21 * 3600.0
-CONNECTORS: Final = {
-    "tavily": Connector(
+BACKEND_CASES: Final = {
+    "tavily": BackendCase(
         tavily,
         "/search",
         {"query": "q", "results": [], "response_time": 0.5},
@@ -84,7 +84,7 @@ CONNECTORS: Final = {
             (json_reply({}, 201), "upstream", None),
         ],
     ),
-    "serper": Connector(
+    "serper": BackendCase(
         serper,
         "/search",
         {"searchParameters": {}, "organic": [], "credits": 1},
@@ -97,7 +97,7 @@ CONNECTORS: Final = {
             (json_reply({"message": "Missing query parameter", "statusCode": 400}, 400), "bad_query", None),
         ],
     ),
-    "searxng": Connector(
+    "searxng": BackendCase(
         searxng,
         "/search",
         {"query": "q", "results": [], "answers": [], "infoboxes": [], "unresponsive_engines": []},
@@ -110,7 +110,7 @@ CONNECTORS: Final = {
             (json_reply({"results": [], "unresponsive_engines": [["bing", "timeout"]]}), "upstream", None),
         ],
     ),
-    "brave": Connector(
+    "brave": BackendCase(
         brave,
         "/res/v1/web/search",
         {"type": "search", "query": {"original": "q"}},
@@ -133,7 +133,7 @@ CONNECTORS: Final = {
             (json_reply({"error": {"code": "QUOTA_LIMITED"}}, 429), "quota", None),
         ],
     ),
-    "gnews": Connector(
+    "gnews": BackendCase(
         gnews,
         "/api/v4/search",
         {"totalArticles": 0, "articles": []},
@@ -147,7 +147,7 @@ CONNECTORS: Final = {
         ],
     ),
 }
-NAMES: Final = sorted(CONNECTORS)
+NAMES: Final = sorted(BACKEND_CASES)
 
 
 def filters(where: Mapping[str, str]) -> list[Filter]:
@@ -164,7 +164,7 @@ async def search(
     conditions: Sequence[Filter] = (),
     seconds: float = 5.0,
 ) -> SearchResult:
-    """Ask a connector at the server once, in the way that the agent does."""
+    """Ask a backend at the server once, in the way that the agent does."""
     async with make_client() as client:
         return await ask(
             make(client, server.base), SearchRequest(query, limit=limit, filters=tuple(conditions)), seconds=seconds
@@ -179,7 +179,7 @@ def answered(
     limit: int = 5,
     where: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[SearchResult, ApiRequest]:
-    """What a connector finds in an answer, and the request for it."""
+    """What a backend finds in an answer, and the request for it."""
 
     async def test(server: ApiServer) -> tuple[SearchResult, ApiRequest]:
         server.routes["*"] = answer if isinstance(answer, Reply) else json_reply(answer)

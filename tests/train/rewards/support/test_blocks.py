@@ -6,7 +6,7 @@ from agent.loop.budgets import Budgets
 from agent.protocols import protocol_named
 from agent.trace import Author, Segment, Trace
 from tests.train.rewards.rollouts import MERGED, PLAN, QUERY, THREE, rollout, said
-from train.rewards.blocks import blocks_of, has_shape, shape
+from train.rewards.support.blocks import blocks_of, has_shape, shape
 
 
 def shape_of(trace: Trace, **options: str) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from train.rewards import Masked, hashed_words
-from train.rewards.vectors import cosines, encoder_vectors
+from train.rewards.support.vectors import cosines, encoder_vectors
 
 
 @pytest.mark.parametrize(

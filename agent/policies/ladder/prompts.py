@@ -1,4 +1,4 @@
-"""How a state is put to a model on each rung where the model itself searches: as tools, as JSON, or in words."""
+"""The prompts of the rungs where the model itself searches: with tools, as JSON, or in words."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -42,19 +42,19 @@ _EVIDENCE: Final[Mapping[str, Any]] = {
 _ANSWER: Final[Mapping[str, Any]] = {"type": "string", "description": "The answer alone."}
 
 
-class Dialect(Protocol):
-    """One way of requesting the next move."""
+class RungPrompt(Protocol):
+    """How one rung requests the next move."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
         """Messages, and the other members of the request."""
         ...
 
     def repaired(self, messages: Sequence[Message], said: str, why: str) -> list[Message] | None:
-        """The messages with what was wrong with the reply to them; None where the dialect requests only once."""
+        """The messages with what was wrong with the reply to them; None where the rung requests only once."""
         ...
 
 
-class ToolDialect:
+class ToolPrompt:
     """Native function calls: `search(queries)` and `answer(text, evidence)`."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
@@ -75,7 +75,7 @@ class ToolDialect:
         return None
 
 
-class JsonDialect:
+class JsonPrompt:
     """One constrained object a turn: search for these, or answer this, citing these."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
@@ -113,7 +113,7 @@ class JsonDialect:
         return {"type": "json_schema", "json_schema": {"name": "move", "strict": True, "schema": schema}}
 
 
-class WordDialect:
+class WordPrompt:
     """The protocol in words with one example; one request says what was wrong."""
 
     _RULES: Final = (
@@ -137,8 +137,12 @@ class WordDialect:
         return [*messages, {"role": "assistant", "content": said or "…"}, {"role": "user", "content": fix}]
 
 
-Spoken = Literal["tools", "json", "words"]
-DIALECTS: Final[Mapping[Spoken, Dialect]] = {"tools": ToolDialect(), "json": JsonDialect(), "words": WordDialect()}
+SearchingRung = Literal["tools", "json", "words"]
+RUNG_PROMPTS: Final[Mapping[SearchingRung, RungPrompt]] = {
+    "tools": ToolPrompt(),
+    "json": JsonPrompt(),
+    "words": WordPrompt(),
+}
 
 
 def _system(rules: str, state: State) -> Message:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.evaluation.words import words
-from train.rewards.masking import Masked
+from train.rewards.support.masking import Masked
 
 Vectors = Callable[[Sequence[str]], NDArray[np.float32]]
 """From n texts to [n, dimensions]; may raise `Masked`."""
