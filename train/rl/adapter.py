@@ -330,9 +330,9 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
     if by_nccl(recipe):
         server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": rollout.server}
         server["vllm_importance_sampling_correction"] = False
-    checkpointing = "activation_checkpointing"  # older transformers know the other name only
-    if checkpointing not in {field.name for field in fields(GRPOConfig)}:
-        checkpointing = "gradient_checkpointing"
+    known = {field.name for field in fields(GRPOConfig)}  # older transformers know the other name only
+    checkpointing = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
+    named: dict[str, Any] = {**server, checkpointing: optimizer.gradient_checkpointing}
     return GRPOConfig(
         output_dir=str(out / STATES),
         max_steps=recipe.steps * recipe.updates_per_step,
@@ -364,8 +364,7 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         shuffle_dataset=False,
         ignore_data_skip=True,
         remove_unused_columns=False,
-        **server,
-        **{checkpointing: optimizer.gradient_checkpointing},
+        **named,
     )
 
 

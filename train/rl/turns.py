@@ -12,7 +12,7 @@ from typing import Final
 from agent.trace import Answered, Gathered, Trace
 from agent.trace.samples import context_of
 from train.evaluation.normalisations import squad
-from train.rewards.scores import holds_answer, score
+from train.rewards.support.scores import holds_answer, score
 from train.rewards.task import Task
 
 _BARE: Final = frozenset({"yes", "no"})
