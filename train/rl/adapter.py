@@ -331,9 +331,11 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
     if by_nccl(recipe):
         server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": rollout.server}
         server["vllm_importance_sampling_correction"] = False
-    checkpointing = "activation_checkpointing"  # older transformers know the other name only
-    if checkpointing not in {field.name for field in fields(GRPOConfig)}:
-        checkpointing = "gradient_checkpointing"
+    named = "activation_checkpointing"  # older transformers know the other name only
+    known = {field.name for field in fields(GRPOConfig)}
+    checkpointing: dict[str, Any] = {
+        named if named in known else "gradient_checkpointing": optimizer.gradient_checkpointing
+    }
     return GRPOConfig(
         output_dir=str(out / STATES),
         max_steps=recipe.steps * recipe.updates_per_step,
@@ -366,7 +368,7 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         ignore_data_skip=True,
         remove_unused_columns=False,
         **server,
-        **{checkpointing: optimizer.gradient_checkpointing},
+        **checkpointing,
     )
 
 

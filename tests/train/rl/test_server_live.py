@@ -22,6 +22,7 @@ from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
 from tests.train.rl.weight_server import Weighted, weight_server  # noqa: E402
 from train.rl.adapter import RlTrainer  # noqa: E402
 from train.rl.live_server import ServerLive  # noqa: E402
+from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.states import newest_state  # noqa: E402
 
@@ -53,6 +54,18 @@ def run(server: Weighted, start: Path, out: Path, *, resume: bool = False, **mor
     figures: list[Mapping[str, float]] = []
     assert RlRun(small, out, threads=1, **more).go(lambda _, step: figures.append(step), resume=resume)
     return figures
+
+
+def with_gpus(_: RlRecipe) -> bool:
+    return True
+
+
+def without_development_mode(server: Weighted) -> None:
+    server.development = False
+
+
+def gone(server: Weighted) -> None:
+    server.url = "http://127.0.0.1:9"
 
 
 def check_weights(server: Weighted, start: Path, out: Path) -> None:
@@ -90,7 +103,7 @@ def test_with_gpus_trl_sends_the_weights(
             live.take(self._trainer.bare)
 
     monkeypatch.setattr(RlTrainer, "vllm_generation", property(Generation), raising=False)
-    monkeypatch.setattr("train.rl.run.by_nccl", lambda _: True)
+    monkeypatch.setattr("train.rl.run.by_nccl", with_gpus)
     run(server, start, tmp_path / "run", live=live)
     check_weights(server, start, tmp_path / "run")
 
