@@ -42,7 +42,7 @@ def server(start: Path) -> Generator[Weighted]:
         yield served
 
 
-def run(server: Weighted, start: Path, out: Path, *, resume: bool = False, **more: Any) -> list[Mapping[str, float]]:
+def run(server: Weighted, start: Path, out: Path, **more: Any) -> list[Mapping[str, float]]:
     """A run of two steps; gives the figures of each."""
     rollout = {"prompts": 1, "group": 3, "policy_tokens": 48, "answer_tokens": 16}
     small = recipe(
@@ -52,7 +52,7 @@ def run(server: Weighted, start: Path, out: Path, *, resume: bool = False, **mor
         optimizer={"lr": 1e-3, "micro_batches": 1},
     )
     figures: list[Mapping[str, float]] = []
-    assert RlRun(small, out, threads=1, **more).go(lambda _, step: figures.append(step), resume=resume)
+    assert RlRun(small, out, threads=1, **more).go(lambda _, step: figures.append(step))
     return figures
 
 
@@ -137,11 +137,11 @@ def test_a_server_of_another_model_gets_no_weights(server: Weighted, start: Path
     ("spoil", "why"),
     [
         (
-            lambda server: setattr(server, "development", False),
+            without_development_mode,
             r"404: .*: start it with VLLM_SERVER_DEV_MODE=1 .*WeightWorker",
         ),
         (
-            lambda server: setattr(server, "url", "http://127.0.0.1:9"),
+            gone,
             r"cannot be joined \(.*(refused|failed).*start it",
         ),
     ],
