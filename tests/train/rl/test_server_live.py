@@ -22,6 +22,7 @@ from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
 from tests.train.rl.weight_server import Weighted, weight_server  # noqa: E402
 from train.rl.adapter import RlTrainer  # noqa: E402
 from train.rl.live_server import ServerLive  # noqa: E402
+from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.states import newest_state  # noqa: E402
 
@@ -41,7 +42,7 @@ def server(start: Path) -> Generator[Weighted]:
         yield served
 
 
-def run(server: Weighted, start: Path, out: Path, *, resume: bool = False, **more: Any) -> list[Mapping[str, float]]:
+def run(server: Weighted, start: Path, out: Path, **more: Any) -> list[Mapping[str, float]]:
     """A run of two steps; gives the figures of each."""
     rollout = {"prompts": 1, "group": 3, "policy_tokens": 48, "answer_tokens": 16}
     small = recipe(
@@ -51,8 +52,20 @@ def run(server: Weighted, start: Path, out: Path, *, resume: bool = False, **mor
         optimizer={"lr": 1e-3, "micro_batches": 1},
     )
     figures: list[Mapping[str, float]] = []
-    assert RlRun(small, out, threads=1, **more).go(lambda _, step: figures.append(step), resume=resume)
+    assert RlRun(small, out, threads=1, **more).go(lambda _, step: figures.append(step))
     return figures
+
+
+def with_gpus(_: RlRecipe) -> bool:
+    return True
+
+
+def without_development_mode(server: Weighted) -> None:
+    server.development = False
+
+
+def gone(server: Weighted) -> None:
+    server.url = "http://127.0.0.1:9"
 
 
 def check_weights(server: Weighted, start: Path, out: Path) -> None:
@@ -90,7 +103,7 @@ def test_with_gpus_trl_sends_the_weights(
             live.take(self._trainer.bare)
 
     monkeypatch.setattr(RlTrainer, "vllm_generation", property(Generation), raising=False)
-    monkeypatch.setattr("train.rl.run.by_nccl", lambda _: True)
+    monkeypatch.setattr("train.rl.run.by_nccl", with_gpus)
     run(server, start, tmp_path / "run", live=live)
     check_weights(server, start, tmp_path / "run")
 
@@ -124,11 +137,11 @@ def test_a_server_of_another_model_gets_no_weights(server: Weighted, start: Path
     ("spoil", "why"),
     [
         (
-            lambda server: setattr(server, "development", False),
+            without_development_mode,
             r"404: .*: start it with VLLM_SERVER_DEV_MODE=1 .*WeightWorker",
         ),
         (
-            lambda server: setattr(server, "url", "http://127.0.0.1:9"),
+            gone,
             r"cannot be joined \(.*(refused|failed).*start it",
         ),
     ],

@@ -200,6 +200,10 @@ def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(st
     assert furthest(starts.small, traces_of(tmp_path / "run", 3)) > FAR
 
 
+def unwatched(step: int, figures: Mapping[str, float]) -> None:
+    """Nothing is shown."""
+
+
 class KillingTasks:
     """The questions of a recipe; the first search of a step kills something, in the middle of its rollouts."""
 
@@ -247,7 +251,7 @@ def killed(starts: Starts, tiny_server: ServerProcess, tmp_path_factory: pytest.
     tiny_server.ready()
     recipe = read_rl_recipe(path)
     with pytest.raises(SetupError) as ended:
-        RlRun(recipe, out, threads=1, tasks=KillingTasks(recipe, tiny_server.kill)).go(lambda *_: None)
+        RlRun(recipe, out, threads=1, tasks=KillingTasks(recipe, tiny_server.kill)).go(unwatched)
     with serving(starts.tiny, int(tiny_server.url.rpartition(":")[2])) as again:
         yield Killed(path, out, str(ended.value), again)
 

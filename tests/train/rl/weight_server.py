@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-import safetensors.torch
+import safetensors.torch as safetensors_torch
 import torch
 import transformers
 
@@ -67,7 +67,8 @@ class Weighted:
                 return 404, {"detail": "Not Found"}
 
     def take(self, folder: Path) -> None:
-        weights = safetensors.torch.load_file(folder / "model.safetensors")
+        safetensors: Any = safetensors_torch
+        weights = safetensors.load_file(folder / "model.safetensors")
         with self._lock:
             self.model.load_state_dict(weights, strict=False)
             self.received.append(weights)
