@@ -64,8 +64,8 @@ def test_offloaded_states_lie_on_the_host() -> None:
     there = Trainer(gpus=4, sharded=True, offload=True)
     found = lines(memory(there))
     assert found["policy: weights"] == found["policy: moments"] == found["reference"] == 0
-    assert host_bytes(SHAPE, there, reference=4) == (4 + 16 + 4) * WEIGHTS
-    assert host_bytes(SHAPE, Trainer(), reference=4) == 4 * WEIGHTS
+    assert host_bytes(SHAPE, there, reference=4) == (there.gpus * (4 + 4) + 16 + 4) * WEIGHTS
+    assert host_bytes(SHAPE, Trainer(), reference=4) == (4 + 4) * WEIGHTS
 
 
 def test_a_critic_is_a_second_model_and_its_policy_holds_logits() -> None:
