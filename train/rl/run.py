@@ -34,6 +34,7 @@ from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.session import OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
+from train.rl.trees import run_trees
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -184,9 +185,12 @@ class RlRun:
             self.recipe.seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, rank=self._rank
         )
         first = (attempt * self._ranks + self._rank) * rollout.prompts
-        return await worker.run(
-            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=first
-        )
+        progress, credit = step / self.recipe.steps, self.recipe.learning.credit
+        if credit is not None and credit.tree is not None:
+            return await run_trees(
+                worker, asks, tree=credit.tree, reward=reward, progress=progress, seeds=seeds, first=first
+            )
+        return await worker.run(asks, group=rollout.group, reward=reward, progress=progress, seeds=seeds, first=first)
 
     def _drawn(self, step: int, attempt: int, sizes: Sequence[int]) -> list[Ask]:
         """This process's share of a round's questions: as many as `sizes` has for it."""
