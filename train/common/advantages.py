@@ -46,6 +46,33 @@ def grpo(rewards: torch.Tensor, groups: torch.Tensor, *, scale: bool = True, eps
     return torch.where(informative(rewards, groups), advantages, 0.0).to(rewards.dtype)
 
 
+def tree_grpo(
+    rewards: torch.Tensor,
+    groups: torch.Tensor,
+    trees: torch.Tensor,
+    *,
+    scale: bool = True,
+    epsilon: float = EPSILON,
+) -> torch.Tensor:
+    """The advantage inside of a rollout's tree plus the one over all trees of its question (Tree-GRPO, 2509.21240).
+
+    Each is `grpo`'s. A tree without variance adds 0.
+
+    Args:
+        rewards: [rollouts], nan where masked.
+        groups: [rollouts], whole numbers.
+        trees: [rollouts], whole numbers that tell the trees of a group apart.
+        scale: as in `grpo`.
+        epsilon: as in `grpo`.
+
+    Returns:
+        [rollouts]
+    """
+    own = torch.unique(torch.stack([groups, trees], dim=1), dim=0, return_inverse=True)[1]
+    inside, over = (grpo(rewards, by, scale=scale, epsilon=epsilon) for by in (own, groups))
+    return inside + over
+
+
 def by_turn(
     rewards: torch.Tensor, groups: torch.Tensor, *, scale: bool = True, epsilon: float = EPSILON
 ) -> torch.Tensor:

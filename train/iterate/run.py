@@ -31,7 +31,8 @@ from train.models.adapters import read_adapter
 from train.models.pretrained import ADAPTER, base_folder, in_hub_form, start_folder
 from train.safety.manifest import RunManifest, hash_of, kept_manifest
 from train.sft.memory import give_back
-from train.sft.run import STATE, SftProgress, SftRun
+from train.sft.run import SftProgress, SftRun
+from train.sft.states import is_begun
 
 if TYPE_CHECKING:
     from agent.sources.questions import GoldQuestion
@@ -144,7 +145,7 @@ class IterateRun:
         recipe = read_recipe(self.recipe.sft, rows=folder / ROWS, start=self.recipe.start)
         if self.recipe.sft_from == "previous":
             recipe = recipe.model_copy(update={"start": self._start_of(before, recipe.adapter)})
-        begun = (folder / record.part / STATE).exists()
+        begun = is_begun(folder / record.part)
         if not begun:
             shutil.rmtree(folder / record.part, ignore_errors=True)
         run = SftRun(recipe.model_copy(update={"name": f"{self.recipe.name}-{record.round}"}), folder / record.part)

@@ -250,12 +250,12 @@ class RlTrainer(GRPOTrainer):
         sunk = likelihood_loss(self._newest, inputs["old_per_token_logps"], inputs["advantages"], weights > 0)
         rows = sunk.kept.any(dim=1)
         seen = torch.stack([sunk.losses.detach().sum(), sunk.kept.sum(), sunk.fallen.sum(), rows.sum()])
-        fall, tokens, fallen, all_rows = self.accelerator.reduce(seen, reduction="sum").tolist()
+        fall, tokens, fallen, all_rows = cast(torch.Tensor, self.accelerator.reduce(seen, reduction="sum")).tolist()
         if all_rows:
             self._metrics["train"]["likelihood_fall"].append(fall / tokens)
             self._metrics["train"]["likelihood_fallen_share"].append(fallen / all_rows)
         whole = inputs["num_items_in_batch"].clamp(min=1.0) / self.accelerator.num_processes
-        whole = whole * self.current_gradient_accumulation_steps / self.args.steps_per_generation
+        whole = whole * self.current_gradient_accumulation_steps / self._micro_batches
         return (sunk.losses * weights).sum() / whole
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

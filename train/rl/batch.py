@@ -22,6 +22,7 @@ from train.common.advantages import (
     overlong_penalty,
     parts_of,
     rewards_of,
+    tree_grpo,
 )
 from train.rl.credit import CreditSettings
 from train.rl.recipe import Learning
@@ -56,13 +57,15 @@ class RolloutReward:
     """None: masked."""
     credit: TurnCredit = field(default_factory=TurnCredit)
     """Of its turns."""
+    tree: int = 0
+    """Of its group's, where rollouts grow in trees."""
 
 
 def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
     """The reward of a rollout, with the penalty for its length."""
     over = learning.overlong
     if result.rewarded is None or (over is not None and over.mask and _was_cut(result)):
-        return RolloutReward(result.group, None)
+        return RolloutReward(result.group, None, tree=result.tree)
     parts = dict(result.rewarded.parts)
     if over is not None and not over.mask and over.penalty:
         length = torch.tensor([result.policy_tokens])
@@ -71,6 +74,9 @@ def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
     credit = learning.credit
     if credit is not None and credit.first_hit:
         return RolloutReward(result.group, parts, hit_credit(result.trace, result.ask.task, share=credit.first_hit))
+    if credit is not None and credit.tree:
+        figures = {"shared_token_share": result.prefix.tokens / max(1, result.policy_tokens)}
+        return RolloutReward(result.group, parts, TurnCredit(figures=figures), result.tree)
     return RolloutReward(result.group, parts)
 
 
@@ -96,7 +102,11 @@ def advantages(all_scored: Sequence[RolloutReward], learning: Learning, weights:
     names = _names(all_scored)
     if learning.name == "gdpo":
         return gdpo(_parts(all_scored, names), groups, weights=[weights.get(name, 1.0) for name in names])
-    return grpo(rewards_of(totals(all_scored, weights)), groups, scale=learning.divide_by_std)
+    rewards = rewards_of(totals(all_scored, weights))
+    if learning.credit is not None and learning.credit.tree is not None:
+        trees = torch.tensor([one.tree for one in all_scored])
+        return tree_grpo(rewards, groups, trees, scale=learning.divide_by_std)
+    return grpo(rewards, groups, scale=learning.divide_by_std)
 
 
 def turn_advantages(

@@ -14,6 +14,24 @@ class InformationGain(BaseModel):
     """Of what a later turn gains, for each turn between."""
 
 
+class TreeSettings(BaseModel):
+    """Tree-GRPO (2509.21240): the rollouts of a question share whole turns, and are compared inside their tree, too."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trees: int = Field(default=2, ge=1)
+    """Of each question; each begins with one rollout (the paper's M)."""
+    expansions: int = Field(default=3, ge=1)
+    """Turns of a tree from which it grows at the same time (N)."""
+    rounds: int = Field(default=1, ge=1)
+    """Times that it does so (L)."""
+
+    @property
+    def rollouts(self) -> int:
+        """Of each question."""
+        return self.trees * (1 + self.expansions * self.rounds)
+
+
 class CreditSettings(BaseModel):
     """What is learned beside a rollout's reward; docs/training.md has the formulas."""
 
@@ -29,10 +47,13 @@ class CreditSettings(BaseModel):
     information_gain: InformationGain | None = None
     """Left out: none."""
 
+    tree: TreeSettings | None = None
+    """Left out: the rollouts of a question have nothing in common but the question."""
+
     @model_validator(mode="after")
-    def _turns_are_paid_once(self) -> Self:
-        if self.first_hit and self.information_gain:
-            raise ValueError("`first_hit` and `information_gain` pay the same turns: choose one of them")
+    def _one_decides(self) -> Self:
+        if bool(self.first_hit) + bool(self.information_gain) + bool(self.tree) > 1:
+            raise ValueError("`first_hit`, `information_gain` and `tree` each make the advantages: choose one of them")
         return self
 
     @property

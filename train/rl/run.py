@@ -39,6 +39,7 @@ from train.rl.session import Around, OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 from train.rl.teacher import open_teacher, taught_rows
+from train.rl.trees import run_trees
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -224,9 +225,12 @@ class RlRun:
         rollout, seed = self.recipe.rollout, self.recipe.seed
         seeds = seeds_of(seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, first=first)
         number = (attempt * self._ranks + self._rank) * rollout.prompts
-        return await worker.run(
-            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=number
-        )
+        progress, credit = step / self.recipe.steps, self.recipe.learning.credit
+        if credit is not None and credit.tree is not None:
+            return await run_trees(
+                worker, asks, tree=credit.tree, reward=reward, progress=progress, seeds=seeds, first=number
+            )
+        return await worker.run(asks, group=rollout.group, reward=reward, progress=progress, seeds=seeds, first=number)
 
     def _drawn(self, step: int, attempt: int, sizes: Sequence[int]) -> list[Ask]:
         """This process's share of a round's questions: as many as `sizes` has for it."""

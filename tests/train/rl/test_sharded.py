@@ -151,15 +151,19 @@ def test_what_cannot_be_trained_from_shares_of_the_weights_is_refused() -> None:
     second, first = SimpleNamespace(fsdp_version=2), SimpleNamespace(fsdp_version=1)
     for engine in ("transformers", "embedded"):
         taken = recipe(rollout={"engine": engine})
-        check_shares(taken, second, zero3=False)
-        check_shares(taken, None, zero3=False)
-        with pytest.raises(SetupError, match=f"the engine '{engine}' needs them whole: take the engine 'vllm-server',"):
-            check_shares(taken, None, zero3=True)
+        check_shares(taken, second, zero3=False, nccl=False)
+        check_shares(taken, None, zero3=False, nccl=False)
+        with pytest.raises(SetupError, match=f"the engine '{engine}' needs them whole: take the engine 'vllm-server' on"):
+            check_shares(taken, None, zero3=True, nccl=False)
         with pytest.raises(SetupError, match="write fsdp_version: 2"):
-            check_shares(taken, first, zero3=False)
-    with pytest.raises(SetupError, match="'vllm' needs them whole: take the engine 'vllm-server' or 'transformers' or"):
-        check_shares(recipe(rollout={"engine": "vllm"}), second, zero3=False)
+            check_shares(taken, first, zero3=False, nccl=False)
     server = {"engine": "vllm-server", "server": "http://127.0.0.1:8000"}
-    check_shares(recipe(rollout=server), second, zero3=False)
+    for rollout in ({"engine": "vllm"}, server):
+        with pytest.raises(SetupError, match="needs them whole: take the engine 'transformers' or 'embedded' or"):
+            check_shares(recipe(rollout=rollout), second, zero3=False, nccl=False)
+    check_shares(recipe(rollout=server), second, zero3=False, nccl=True)
+    with pytest.raises(SetupError, match="information gain is computed where each process holds the whole model"):
+        credit = {"name": "grpo", "credit": {"information_gain": {}}}
+        check_shares(recipe(learning=credit), second, zero3=False, nccl=False)
     with pytest.raises(SetupError, match="an adapter in shares has no way to a vLLM server"):
-        check_shares(recipe(rollout=server, adapter={"rank": 4, "alpha": 8}), second, zero3=False)
+        check_shares(recipe(rollout=server, adapter={"rank": 4, "alpha": 8}), second, zero3=False, nccl=True)
