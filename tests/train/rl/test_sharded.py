@@ -153,7 +153,9 @@ def test_what_cannot_be_trained_from_shares_of_the_weights_is_refused() -> None:
         taken = recipe(rollout={"engine": engine})
         check_shares(taken, second, zero3=False, nccl=False)
         check_shares(taken, None, zero3=False, nccl=False)
-        with pytest.raises(SetupError, match=f"the engine '{engine}' needs them whole: take the engine 'vllm-server' on"):
+        with pytest.raises(
+            SetupError, match=f"the engine '{engine}' needs them whole: take the engine 'vllm-server' on"
+        ):
             check_shares(taken, None, zero3=True, nccl=False)
         with pytest.raises(SetupError, match="write fsdp_version: 2"):
             check_shares(taken, first, zero3=False, nccl=False)
@@ -162,8 +164,8 @@ def test_what_cannot_be_trained_from_shares_of_the_weights_is_refused() -> None:
         with pytest.raises(SetupError, match="needs them whole: take the engine 'transformers' or 'embedded' or"):
             check_shares(recipe(rollout=rollout), second, zero3=False, nccl=False)
     check_shares(recipe(rollout=server), second, zero3=False, nccl=True)
+    gaining = recipe(learning={"name": "grpo", "credit": {"information_gain": {"discount": 1.0}}})
     with pytest.raises(SetupError, match="information gain is computed where each process holds the whole model"):
-        credit = {"name": "grpo", "credit": {"information_gain": {}}}
-        check_shares(recipe(learning=credit), second, zero3=False, nccl=False)
+        check_shares(gaining, second, zero3=False, nccl=False)
     with pytest.raises(SetupError, match="an adapter in shares has no way to a vLLM server"):
         check_shares(recipe(rollout=server, adapter={"rank": 4, "alpha": 8}), second, zero3=False, nccl=True)
