@@ -61,7 +61,7 @@ def train_reader(
         torch.set_num_threads(threads)
     settings = read_recipe(recipe)
     if (out / "log.jsonl").exists():
-        raise SetupError(f"{out} holds a run already: name another --out")
+        raise SetupError(f"{out} already has a run; choose another --out")
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=messages()) as bar:
         task = bar.add_task("words", total=1.0)
 

@@ -127,7 +127,7 @@ def _answered(
         out=out,
     )
     if not watched(evaluation, out)["n"]:
-        raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
+        raise SetupError(f"no question could be scored; the last error: {evaluation.last_failure}")
     return read_run(out).results
 
 
