@@ -76,7 +76,7 @@ overlong = {{ longest = {tokens}, buffer = {tokens}, penalty = 0.5 }}
 lr = {lr}
 micro_batches = 1
 [report]
-save_every_steps = 1
+save_every_steps = {saved}
 [safety]
 probe_every_steps = 100
 without = ["answers are no longer closed", "rollouts run into their length limit", "searches find nothing"]
@@ -101,7 +101,9 @@ alpha = 16
 
 
 def tiny_recipe(path: Path, start: Path, *, engine: str) -> Path:
-    said = RECIPE.format(start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=1e-4, more="")
+    said = RECIPE.format(
+        start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=1e-4, saved=1, more=""
+    )
     path.write_text(said, encoding="utf-8")
     return path
 
@@ -109,7 +111,7 @@ def tiny_recipe(path: Path, start: Path, *, engine: str) -> Path:
 def small_recipe(path: Path, start: Path, *, engine: str, more: str = "") -> Path:
     """Three steps; its updates are what takes long, so rollouts are short."""
     lr = 1e-3 if more else 1e-4
-    said = RECIPE.format(start=start, engine=engine, steps=3, protocol="cairn", tokens=48, lr=lr, more=more)
+    said = RECIPE.format(start=start, engine=engine, steps=3, protocol="cairn", tokens=48, lr=lr, saved=3, more=more)
     path.write_text(said, encoding="utf-8")
     return path
 
