@@ -171,7 +171,11 @@ def plain_model(
 
 def named_weights(model: Any) -> dict[str, torch.Tensor]:
     """Every weight by its name in the checkpoint, one that two layers share only once; an adapter is merged in."""
-    return dict((plain_model(model) if hasattr(model, "peft_config") else model).named_parameters())
+    plain = plain_model(model) if hasattr(model, "peft_config") else model
+    named: dict[tuple[int, torch.Size], tuple[str, torch.Tensor]] = {}
+    for name, weight in plain.named_parameters():
+        named.setdefault((weight.data_ptr(), weight.shape), (name, weight))
+    return dict(named.values())
 
 
 def save_model(

@@ -183,7 +183,7 @@ def started_server(*, model: Path, name: str, port: int, arguments: Sequence[str
         finally:
             process.terminate()
             try:
-                process.wait(30)
+                process.wait(10)
             except subprocess.TimeoutExpired:
                 server.kill()
 

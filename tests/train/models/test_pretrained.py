@@ -21,9 +21,9 @@ from agent.policies.hub_form import open_hub_form  # noqa: E402
 from agent.protocols import protocol_named  # noqa: E402
 from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, written  # noqa: E402
 from train.common.process_group import ProcessGroup, run_in_processes  # noqa: E402
-from train.common.recipe import SftRecipe  # noqa: E402
+from train.common.recipe import AdapterSettings, SftRecipe  # noqa: E402
 from train.distill.rows import RowPiece, TrainingRow  # noqa: E402
-from train.models.pretrained import base_folder, open_pretrained  # noqa: E402
+from train.models.pretrained import base_folder, named_weights, open_pretrained  # noqa: E402
 from train.sft.needs import speed_of  # noqa: E402
 from train.sft.padding import collate  # noqa: E402
 from train.sft.run import SftProgress, SftRun  # noqa: E402
@@ -102,6 +102,15 @@ def test_a_model_that_scales_its_logits_is_called_as_a_whole(folder: Path, tmp_p
     with torch.no_grad():
         whole: Any = begun.model
         assert torch.allclose(begun.logits_at(ids, places), whole(ids).logits[places])
+
+
+def test_the_weights_of_a_model_have_the_same_names_with_and_without_an_adapter(llama: Path) -> None:
+    """The head is the matrix of the embeddings: safetensors refuses to write it twice."""
+    alone = open_pretrained(str(llama), adapter=None, bf16=False)
+    beside = open_pretrained(str(llama), adapter=AdapterSettings(rank=RANK, alpha=RANK), bf16=False)
+    written = safetensors.load(safetensors.save(named_weights(beside.trained)))
+    assert written.keys() == dict(alone.model.named_parameters()).keys()
+    assert all(torch.equal(written[name], weight) for name, weight in alone.model.named_parameters())
 
 
 @pytest.mark.parametrize("rank", [0, RANK])

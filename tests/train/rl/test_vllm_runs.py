@@ -60,23 +60,23 @@ people = 30
 questions_per_world = 6
 [rollout]
 prompts = 1
-group = 4
+group = 3
 rounds = 1
-passages = 4
-policy_tokens = 96
-answer_tokens = 32
+passages = 2
+policy_tokens = {tokens}
+answer_tokens = 24
 context_tokens = 1024
 {engine}
 [[reward]]
 name = "outcome"
 [learning]
 name = "grpo"
-overlong = {{ longest = 96, buffer = 96, penalty = 0.5 }}
+overlong = {{ longest = {tokens}, buffer = {tokens}, penalty = 0.5 }}
 [optimizer]
 lr = {lr}
 micro_batches = 1
 [report]
-save_every_steps = 1
+save_every_steps = {saved}
 [safety]
 probe_every_steps = 100
 without = ["answers are no longer closed", "rollouts run into their length limit", "searches find nothing"]
@@ -87,8 +87,12 @@ IN_PROCESS = """engine = "vllm"
 dtype = "float32"
 enforce_eager = true
 max_model_len = 1024
+max_num_batched_tokens = 256
+max_num_seqs = 4
 kv_cache_memory_bytes = 268435456
 """
+SERVER = ("--max-model-len", "1024", "--max-num-batched-tokens", "256", "--max-num-seqs", "4")
+"""The same of a server. vLLM tries out a batch of that many tokens when it starts, which takes most of that time."""
 ADAPTER = """
 [adapter]
 rank = 8
@@ -96,11 +100,18 @@ alpha = 16
 """
 
 
-def recipe_file(
-    path: Path, start: Path, *, engine: str, steps: int = STEPS, protocol: str = "multisearch", more: str = ""
-) -> Path:
+def tiny_recipe(path: Path, start: Path, *, engine: str) -> Path:
+    said = RECIPE.format(
+        start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=1e-4, saved=1, more=""
+    )
+    path.write_text(said, encoding="utf-8")
+    return path
+
+
+def small_recipe(path: Path, start: Path, *, engine: str, more: str = "") -> Path:
+    """Three steps; its updates are what takes long, so rollouts are short."""
     lr = 1e-3 if more else 1e-4
-    said = RECIPE.format(start=start, engine=engine, steps=steps, protocol=protocol, lr=lr, more=more)
+    said = RECIPE.format(start=start, engine=engine, steps=3, protocol="cairn", tokens=48, lr=lr, saved=3, more=more)
     path.write_text(said, encoding="utf-8")
     return path
 
@@ -125,7 +136,7 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Starts:
 
 def serving(model: Path, port: int) -> AbstractContextManager[ServerProcess]:
     return started_server(
-        model=model, name=str(model), port=port, arguments=("--max-model-len", "1024", "--worker-extension-cls", WORKER)
+        model=model, name=str(model), port=port, arguments=(*SERVER, "--worker-extension-cls", WORKER)
     )
 
 
@@ -183,7 +194,7 @@ def check_last_step(out: Path, start: Path) -> None:
 
 @pytest.mark.usefixtures("tiny_server")  # it starts meanwhile
 def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(starts: Starts, tmp_path: Path) -> None:
-    path = recipe_file(tmp_path / "recipe.toml", starts.tiny, engine=IN_PROCESS)
+    path = tiny_recipe(tmp_path / "recipe.toml", starts.tiny, engine=IN_PROCESS)
     rl(path, tmp_path / "run", threads=1)
     check_figures(tmp_path / "run", steps=STEPS)
     check_last_step(tmp_path / "run", starts.tiny)
@@ -191,9 +202,7 @@ def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(st
 
 @pytest.mark.usefixtures("small_server")
 def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(starts: Starts, tmp_path: Path) -> None:
-    path = recipe_file(
-        tmp_path / "recipe.toml", starts.small, engine=IN_PROCESS, steps=3, protocol="cairn", more=ADAPTER
-    )
+    path = small_recipe(tmp_path / "recipe.toml", starts.small, engine=IN_PROCESS, more=ADAPTER)
     rl(path, tmp_path / "run", threads=2)
     check_figures(tmp_path / "run", steps=3)
     assert furthest(starts.small, traces_of(tmp_path / "run", 1)) < CLOSE
@@ -247,7 +256,7 @@ class Killed:
 def killed(starts: Starts, tiny_server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Generator[Killed]:
     """A run whose server was killed, and another server at its address that is not ready yet."""
     folder = tmp_path_factory.mktemp("killed")
-    path, out = recipe_file(folder / "recipe.toml", starts.tiny, engine=at(tiny_server)), folder / "run"
+    path, out = tiny_recipe(folder / "recipe.toml", starts.tiny, engine=at(tiny_server)), folder / "run"
     tiny_server.ready()
     recipe = read_rl_recipe(path)
     with pytest.raises(SetupError) as ended:
@@ -269,7 +278,7 @@ def test_a_pretrained_model_is_trained_with_a_server(
     starts: Starts, small_server: ServerProcess, tmp_path: Path
 ) -> None:
     small_server.ready()
-    path = recipe_file(tmp_path / "recipe.toml", starts.small, engine=at(small_server), steps=3, protocol="cairn")
+    path = small_recipe(tmp_path / "recipe.toml", starts.small, engine=at(small_server))
     rl(path, tmp_path / "run", threads=2)
     check_figures(tmp_path / "run", steps=3)
     assert furthest(starts.small, traces_of(tmp_path / "run", 1)) < CLOSE
