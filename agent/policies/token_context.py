@@ -121,6 +121,19 @@ class TokenContext:
         """
         return self._add(self._codec.normal(text), self._codec.encode(text, tags=self._marks.get(by, ())), by=by)
 
+    def repeat(self, sampled: Segment) -> None:
+        """Put a segment into the context that the policy sampled here before, token by token as it was.
+
+        Raises:
+            ContextFull: there is no room for it; nothing was appended.
+        """
+        ids = sampled.ids or ()
+        if len(self._ids) + len(ids) > self._limit:
+            raise ContextFull(f"{len(ids)} tokens more do not fit: the context takes {self._limit}")
+        self._ids += ids
+        self._segments.append(sampled)
+        self._ended_turn = bool(ids) and ids[-1] in self._codec.ends
+
     async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
         """Continue the context; see `agent.policies.base.Context`. The end of the context ends it as `max_tokens` does.
 

@@ -46,6 +46,33 @@ def grpo(rewards: torch.Tensor, groups: torch.Tensor, *, scale: bool = True, eps
     return torch.where(informative(rewards, groups), advantages, 0.0).to(rewards.dtype)
 
 
+def tree_grpo(
+    rewards: torch.Tensor,
+    groups: torch.Tensor,
+    trees: torch.Tensor,
+    *,
+    scale: bool = True,
+    epsilon: float = EPSILON,
+) -> torch.Tensor:
+    """The advantage inside of a rollout's tree plus the one over all trees of its question (Tree-GRPO, 2509.21240).
+
+    Each is `grpo`'s. A tree without variance adds 0.
+
+    Args:
+        rewards: [rollouts], nan where masked.
+        groups: [rollouts], whole numbers.
+        trees: [rollouts], whole numbers that tell the trees of a group apart.
+        scale: as in `grpo`.
+        epsilon: as in `grpo`.
+
+    Returns:
+        [rollouts]
+    """
+    own = torch.unique(torch.stack([groups, trees], dim=1), dim=0, return_inverse=True)[1]
+    inside, over = (grpo(rewards, by, scale=scale, epsilon=epsilon) for by in (own, groups))
+    return inside + over
+
+
 def by_turn(
     rewards: torch.Tensor, groups: torch.Tensor, *, scale: bool = True, epsilon: float = EPSILON
 ) -> torch.Tensor:
@@ -65,6 +92,36 @@ def by_turn(
     """
     columns = [grpo(column, groups, scale=scale, epsilon=epsilon) for column in rewards.unbind(dim=1)]
     return torch.stack(columns, dim=1)
+
+
+def discounted(
+    rewards: torch.Tensor,
+    groups: torch.Tensor,
+    *,
+    discount: float = 1.0,
+    scale: bool = True,
+    epsilon: float = EPSILON,
+) -> torch.Tensor:
+    """All turns of a group normalised together; a turn's advantage is its own and what follows (IGPO, 2510.14967).
+
+    With n(k) the normalised reward of turn k, its advantage is the sum over j >= k of discount^(j - k) * n(j).
+
+    Args:
+        rewards: [rollouts, turns], nan where a rollout has no such turn (behind its last) or is masked.
+        groups: [rollouts], whole numbers.
+        discount: of each turn.
+        scale: as in `grpo`.
+        epsilon: as in `grpo`.
+
+    Returns:
+        [rollouts, turns], 0 where there is no turn.
+    """
+    number, turns = rewards.shape
+    own = grpo(rewards.reshape(-1), groups.repeat_interleave(turns), scale=scale, epsilon=epsilon)
+    own = own.reshape(number, turns).double()
+    for turn in range(turns - 2, -1, -1):
+        own[:, turn] += discount * own[:, turn + 1]
+    return torch.where(rewards.isnan(), 0.0, own).to(rewards.dtype)
 
 
 def gdpo(

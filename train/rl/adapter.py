@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from agent.errors import SetupError
 from agent.settings import default_environment
@@ -31,13 +31,15 @@ from trl.trainer.utils import use_adapter  # noqa: E402
 
 from train.common.losses import likelihood_loss  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
-from train.rl.batch import WeightedRow, filled, tensors  # noqa: E402
+from train.rl.batch import WeightedRow, by_length, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.start import joined_server, opened  # noqa: E402
+from train.rl.start import joined_server, opened, refuse_shares  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
 Figures = dict[str, float]
+_PASS: Final = 16_384
+"""Tokens of one pass without gradients, padding included."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,8 @@ class RlTrainer(GRPOTrainer):
                 train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._micro_batches * place()[1])}),
                 callbacks=[_Steps(self)],
             )
-        if recipe.rollout.engine != "vllm-server" and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
-            raise SetupError(
-                f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them "
-                "whole: take the engine 'vllm-server', or launch without FSDP and without DeepSpeed's third stage"
-            )
-        if recipe.adapter is not None and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
-            raise SetupError(
-                "an adapter is trained where each process holds the whole model: leave out [adapter], or launch "
-                "without FSDP and without DeepSpeed's third stage"
-            )
+        if self.is_fsdp_enabled or is_deepspeed_zero3_enabled():
+            refuse_shares(recipe)
         if self.ref_model is not None and begun.was_adapter:  # TRL read the model without it
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(begun.model.state_dict())
         self.remove_callback(PrinterCallback)
@@ -152,6 +146,22 @@ class RlTrainer(GRPOTrainer):
     def send_weights(self, model: Any) -> None:
         """Send the weights to the vLLM server of the recipe. TRL has gathered the trainer's own `model` for that."""
         self.vllm_generation.sync_weights()
+
+    def probabilities(self, rows: Sequence[WeightedRow]) -> list[float]:
+        """How likely the model finds those tokens of each row that have a weight: exp of their mean log-probability.
+
+        Rows of like length are computed together, as many as a pass has room for.
+        """
+        found = [0.0] * len(rows)
+        for places in by_length([len(row.ids) for row in rows], most=_PASS):
+            inputs = tensors([rows[at] for at in places], pad=self._pad, device=self.accelerator.device)
+            weights = inputs["tool_mask"]
+            with torch.no_grad():
+                logprobs = self._logprobs(self.model, inputs)
+            means = torch.where(weights > 0, logprobs * weights, 0.0).sum(dim=1) / weights.sum(dim=1)
+            for at, value in zip(places, means.exp().tolist(), strict=True):
+                found[at] = value
+        return found
 
     def go(self, state: Path | None) -> None:
         """Train to the end, or until the run is interrupted; from a state, if there is one."""
@@ -237,12 +247,12 @@ class RlTrainer(GRPOTrainer):
         sunk = likelihood_loss(self._newest, inputs["old_per_token_logps"], inputs["advantages"], weights > 0)
         rows = sunk.kept.any(dim=1)
         seen = torch.stack([sunk.losses.detach().sum(), sunk.kept.sum(), sunk.fallen.sum(), rows.sum()])
-        fall, tokens, fallen, all_rows = self.accelerator.reduce(seen, reduction="sum").tolist()
+        fall, tokens, fallen, all_rows = cast(torch.Tensor, self.accelerator.reduce(seen, reduction="sum")).tolist()
         if all_rows:
             self._metrics["train"]["likelihood_fall"].append(fall / tokens)
             self._metrics["train"]["likelihood_fallen_share"].append(fallen / all_rows)
         whole = inputs["num_items_in_batch"].clamp(min=1.0) / self.accelerator.num_processes
-        whole = whole * self.current_gradient_accumulation_steps / self.args.steps_per_generation
+        whole = whole * self.current_gradient_accumulation_steps / self._micro_batches
         return (sunk.losses * weights).sum() / whole
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

@@ -13,7 +13,18 @@ import torch
 
 from agent.trace import BudgetName
 from agent.trace.samples import Sample
-from train.common.advantages import by_turn, gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
+from train.common.advantages import (
+    by_turn,
+    discounted,
+    gdpo,
+    grpo,
+    informative,
+    overlong_penalty,
+    parts_of,
+    rewards_of,
+    tree_grpo,
+)
+from train.rl.credit import CreditSettings
 from train.rl.recipe import Learning
 from train.rl.rollouts import RolloutResult
 from train.rl.turns import TurnCredit, hit_credit, token_turns
@@ -46,13 +57,15 @@ class RolloutReward:
     """None: masked."""
     credit: TurnCredit = field(default_factory=TurnCredit)
     """Of its turns."""
+    tree: int = 0
+    """Of its group's, where rollouts grow in trees."""
 
 
 def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
     """The reward of a rollout, with the penalty for its length."""
     over = learning.overlong
     if result.rewarded is None or (over is not None and over.mask and _was_cut(result)):
-        return RolloutReward(result.group, None)
+        return RolloutReward(result.group, None, tree=result.tree)
     parts = dict(result.rewarded.parts)
     if over is not None and not over.mask and over.penalty:
         length = torch.tensor([result.policy_tokens])
@@ -61,6 +74,9 @@ def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
     credit = learning.credit
     if credit is not None and credit.first_hit:
         return RolloutReward(result.group, parts, hit_credit(result.trace, result.ask.task, share=credit.first_hit))
+    if credit is not None and credit.tree:
+        figures = {"shared_token_share": result.prefix.tokens / max(1, result.policy_tokens)}
+        return RolloutReward(result.group, parts, TurnCredit(figures=figures), result.tree)
     return RolloutReward(result.group, parts)
 
 
@@ -86,7 +102,11 @@ def advantages(all_scored: Sequence[RolloutReward], learning: Learning, weights:
     names = _names(all_scored)
     if learning.name == "gdpo":
         return gdpo(_parts(all_scored, names), groups, weights=[weights.get(name, 1.0) for name in names])
-    return grpo(rewards_of(totals(all_scored, weights)), groups, scale=learning.divide_by_std)
+    rewards = rewards_of(totals(all_scored, weights))
+    if learning.credit is not None and learning.credit.tree is not None:
+        trees = torch.tensor([one.tree for one in all_scored])
+        return tree_grpo(rewards, groups, trees, scale=learning.divide_by_std)
+    return grpo(rewards, groups, scale=learning.divide_by_std)
 
 
 def turn_advantages(
@@ -102,8 +122,13 @@ def turn_advantages(
     if learning.credit is None or not learning.credit.by_turn:
         return [(value,) for value in advantages(all_scored, learning, weights).tolist()]
     groups = torch.tensor([one.group for one in all_scored])
-    found = by_turn(_turn_rewards(all_scored, weights), groups, scale=learning.divide_by_std).tolist()
-    return [tuple(row[: max(1, len(one.credit.rewards))]) for one, row in zip(all_scored, found, strict=True)]
+    rewards, gain = _turn_rewards(all_scored, learning.credit, weights), learning.credit.information_gain
+    if gain is not None:
+        found = discounted(rewards, groups, discount=gain.discount, scale=learning.divide_by_std)
+    else:
+        found = by_turn(rewards, groups, scale=learning.divide_by_std)
+    turns = [max(1, len(one.credit.rewards)) for one in all_scored]
+    return [tuple(row[:number]) for row, number in zip(found.tolist(), turns, strict=True)]
 
 
 def credit_figures(all_scored: Sequence[RolloutReward]) -> dict[str, float]:
@@ -119,7 +144,11 @@ def informative_rollouts(
     """Which rollouts are in a group whose rewards are not all equal, in any turn, and are not masked."""
     groups = torch.tensor([one.group for one in all_scored])
     if learning.credit is not None and learning.credit.by_turn:
-        return informative(_turn_rewards(all_scored, weights), groups).tolist()
+        rewards = _turn_rewards(all_scored, learning.credit, weights)
+        if learning.credit.information_gain is None:
+            return informative(rewards, groups).tolist()
+        turns = informative(rewards.reshape(-1), groups.repeat_interleave(rewards.shape[1]))
+        return turns.reshape(rewards.shape).any(dim=1).tolist()
     if learning.name == "gdpo":
         counted = [name for name in _names(all_scored) if weights.get(name, 1.0)]
         return informative(_parts(all_scored, counted), groups).tolist()
@@ -176,6 +205,17 @@ def filled(rows: Sequence[WeightedRow], number: int, *, pad: int) -> list[Weight
     shortest = min((row.ids for row in rows), key=len, default=(pad,) * 2)
     nothing = (0.0,) * len(shortest)
     return [*rows, *[WeightedRow(shortest, nothing, nothing, nothing, 0)] * (number - len(rows))]
+
+
+def by_length(lengths: Sequence[int], *, most: int) -> list[list[int]]:
+    """The places of rows by length, in groups that take at most `most` tokens when they are padded, or a single row."""
+    groups: list[list[int]] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if groups and lengths[at] * (len(groups[-1]) + 1) <= most:
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+    return groups
 
 
 def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> dict[str, torch.Tensor]:
@@ -239,16 +279,26 @@ def _by_token(result: RolloutResult, sample: Sample, own: tuple[float, ...]) -> 
     return tuple(own[turn] if trained else 0.0 for turn, trained in zip(turns, sample.mask, strict=True))
 
 
-def _turn_rewards(all_scored: Sequence[RolloutReward], weights: Mapping[str, float]) -> torch.Tensor:
-    """What each turn gets: the rollout's reward and the turn's own, [rollouts, turns]; a row of nan where it is masked.
+def _turn_rewards(
+    all_scored: Sequence[RolloutReward], credit: CreditSettings, weights: Mapping[str, float]
+) -> torch.Tensor:
+    """What each turn gets, [rollouts, turns]; a row of nan where the rollout is masked.
 
-    Where a rollout has ended, its row goes on with its reward alone, so that every turn of a group has a mean over all
-    of its rollouts.
+    Of first hits: the rollout's reward and the turn's own; where a rollout has ended, its row goes on with its reward
+    alone, so that every turn of a group has a mean over all of its rollouts. Of information gains: the turn's own, in
+    the last turn the rollout's reward, and nan behind that.
     """
+    outcomes = rewards_of(totals(all_scored, weights))
     longest = max((len(one.credit.rewards) for one in all_scored), default=0)
-    table = rewards_of(totals(all_scored, weights))[:, None].repeat(1, max(1, longest))
+    table = outcomes[:, None].repeat(1, max(1, longest))
     for at, one in enumerate(all_scored):
-        table[at, : len(one.credit.rewards)] += torch.tensor(one.credit.rewards)
+        own = torch.tensor(one.credit.rewards)
+        if credit.information_gain is None or one.parts is None:
+            table[at, : len(own)] += own
+        else:
+            table[at, : len(own)] = own
+            table[at, max(0, len(own) - 1)] = outcomes[at]
+            table[at, max(1, len(own)) :] = torch.nan
     return table
 
 

@@ -1,6 +1,35 @@
 """Credit for turns: the settings `[learning.credit]` of a recipe, each from its paper. All are off by default."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class InformationGain(BaseModel):
+    """IGPO (2510.14967): each turn's reward is how much likelier its observation made the gold answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    discount: float = Field(default=1.0, gt=0, le=1)
+    """Of what a later turn gains, for each turn between."""
+
+
+class TreeSettings(BaseModel):
+    """Tree-GRPO (2509.21240): the rollouts of a question share whole turns, and are compared inside their tree, too."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trees: int = Field(default=2, ge=1)
+    """Of each question; each begins with one rollout (the paper's M)."""
+    expansions: int = Field(default=3, ge=1)
+    """Turns of a tree from which it grows at the same time (N)."""
+    rounds: int = Field(default=1, ge=1)
+    """Times that it does so (L)."""
+
+    @property
+    def rollouts(self) -> int:
+        """Of each question."""
+        return self.trees * (1 + self.expansions * self.rounds)
 
 
 class CreditSettings(BaseModel):
@@ -15,7 +44,19 @@ class CreditSettings(BaseModel):
     """Weight of LLDS (2512.04220) in the loss: tokens whose advantage is 0 or more must not become less likely than
     they were when they were sampled. 0: no such term."""
 
+    information_gain: InformationGain | None = None
+    """Left out: none."""
+
+    tree: TreeSettings | None = None
+    """Left out: the rollouts of a question have nothing in common but the question."""
+
+    @model_validator(mode="after")
+    def _one_decides(self) -> Self:
+        if bool(self.first_hit) + bool(self.information_gain) + bool(self.tree) > 1:
+            raise ValueError("`first_hit`, `information_gain` and `tree` each make the advantages: choose one of them")
+        return self
+
     @property
     def by_turn(self) -> bool:
         """Whether the turns of a rollout have advantages of their own."""
-        return self.first_hit > 0
+        return self.first_hit > 0 or self.information_gain is not None

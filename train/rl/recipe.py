@@ -220,10 +220,11 @@ class Learning(_Part):
 
     @model_validator(mode="after")
     def _credit_fits(self) -> Self:
-        if self.credit is not None and self.credit.by_turn and self.name == "gdpo":
+        credit = self.credit
+        if self.name == "gdpo" and credit is not None and (credit.by_turn or credit.tree):
             raise ValueError(
-                "credit for turns is added to one reward, and gdpo normalises each part of it on its own: choose grpo "
-                "or dapo, or leave out `credit`"
+                "credit for turns and trees is of one reward, and gdpo normalises each part of it on its own: choose "
+                "grpo or dapo, or leave out `credit`"
             )
         return self
 
@@ -346,6 +347,8 @@ class RlRecipe(_Part):
     def _nothing_is_dropped(self) -> Self:
         if self.adapter is not None and self.adapter.dropout:
             raise ValueError("an adapter has no dropout here: the trainer would not be the policy that sampled")
+        if self.teacher is not None:
+            self.teacher.check(sampling=(self.rollout.temperature, self.rollout.top_p), all=not self.learning.resampling)
         return self
 
     @model_validator(mode="after")
@@ -363,6 +366,12 @@ class RlRecipe(_Part):
             raise ValueError(
                 "`keep_likelihood` compares with the policy that sampled, which a single update from a batch still is: "
                 "set `minibatches` or `epochs` above 1, or leave it out"
+            )
+        tree = credit.tree if credit is not None else None
+        if tree is not None and self.rollout.group != tree.rollouts:
+            raise ValueError(
+                f"{tree.trees} trees with {tree.rounds} x {tree.expansions} expansions have {tree.rollouts} rollouts, "
+                f"and `group` is {self.rollout.group}: set `rollout.group` to {tree.rollouts}"
             )
         if self.curriculum and self.data.questions is not None:
             raise ValueError("a curriculum is of the little worlds; a question list has its own order")

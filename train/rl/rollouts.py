@@ -6,7 +6,7 @@ Where one waits for a search, the engine works on others. A failure outside of t
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.errors import SetupError
@@ -16,6 +16,7 @@ from agent.trace import Trace
 from agent.trace.samples import Sample, to_samples
 from train.rewards.base import Reward, Rewarded
 from train.rl.recipe import RolloutSettings
+from train.rl.replay import Prefix, RepeatingPolicy, repeating
 from train.rl.tasks import Ask
 
 
@@ -31,6 +32,10 @@ class RolloutResult:
     """Its own context first, then its branches; none where it is masked."""
     rewarded: Rewarded | None
     """None: masked."""
+    tree: int = 0
+    """Of its group's, where rollouts grow in trees."""
+    prefix: Prefix = field(default_factory=Prefix)
+    """What it repeats of another rollout of its tree."""
 
     @property
     def policy_tokens(self) -> int:
@@ -93,10 +98,38 @@ class RolloutWorker:
         return [task.result() for task in running]
 
     async def _run_one(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
+        return await self.run_one(ask, group, seed, reward=reward, progress=progress)
+
+    async def run_one(
+        self,
+        ask: Ask,
+        group: int,
+        seed: int,
+        *,
+        reward: Reward[Any],
+        progress: float,
+        prefix: Prefix | None = None,
+        tree: int = 0,
+    ) -> RolloutResult:
+        """Run one rollout.
+
+        Args:
+            ask: its question.
+            group: number of its group.
+            seed: of its sampling.
+            reward: scores it when it ends.
+            progress: share of the training that is done.
+            prefix: turns of another rollout of the question that it begins with.
+            tree: of its group's, where rollouts grow in trees.
+
+        Raises:
+            SetupError: the engine gives no ids or no log-probabilities.
+        """
+        shared = prefix or Prefix()
         agent = Agent(
-            policy=self.policy,
+            policy=RepeatingPolicy(self.policy, shared) if shared.turns else self.policy,
             protocol=ask.protocol,
-            sources=ask.sources,
+            sources=repeating(ask.sources, shared) if shared.turns else ask.sources,
             budgets=self.budgets,
             sampling=self.sampling,
         )
@@ -104,9 +137,9 @@ class RolloutWorker:
         await agent.run(trace)
         rewarded = await reward.score(trace, ask.task, progress=progress, protocol=ask.protocol)
         if rewarded is None:
-            return RolloutResult(ask, group, trace, (), None)
+            return RolloutResult(ask, group, trace, (), None, tree, shared)
         try:
-            return RolloutResult(ask, group, trace, tuple(to_samples(trace)), rewarded)
+            return RolloutResult(ask, group, trace, tuple(to_samples(trace)), rewarded, tree, shared)
         except ValueError as error:
             raise SetupError(f"{self.policy.name} cannot be trained: {error}") from error
 

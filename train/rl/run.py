@@ -6,6 +6,7 @@ rollouts of every step), and at the end `hub/` with the model.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from train.rl.batch import (
 from train.rl.clock import Clock
 from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
+from train.rl.gain import gain_credit
 from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
@@ -34,6 +36,7 @@ from train.rl.session import OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 from train.rl.teacher import open_teacher, taught_rows
+from train.rl.trees import run_trees
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -98,7 +101,7 @@ class RlRun:
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             with closing(self._live), self._opened_teacher():
-                trainer = RlTrainer(recipe, self.out, self)
+                self._trainer = trainer = RlTrainer(recipe, self.out, self)
                 if isinstance(self._live, ServerLive) and self._live.hand_over is None:
                     self._live.hand_over = trainer.send_weights
                 trainer.go(state)
@@ -173,7 +176,7 @@ class RlRun:
             asks = self._drawn(step, rounds.round, sizes)
             await self._here.probe_sources(asks, step)
             new = await self._round(worker, reward, asks, step, rounds.round)
-            new_rewards = [rollout_reward(one, learning) for one in new]
+            new_rewards = self._rewarded(worker, new)
             self._here.watch(step, new, new_rewards, weights)
             teach = informative_rollouts(new_rewards, learning, weights) if learning.resampling else [True] * len(new)
             groups = dict.fromkeys(one.group for one, good in zip(new, teach, strict=True) if good)
@@ -186,6 +189,15 @@ class RlRun:
             self._figures |= {"batch_filled": rounds.filled(groups_of_all), "resample_rounds": float(rounds.round - 1)}
         return kept, rewards
 
+    def _rewarded(self, worker: RolloutWorker, results: Sequence[RolloutResult]) -> list[RolloutReward]:
+        """The rewards of a round, with the credit of its turns."""
+        learning = self.recipe.learning
+        rewards = [rollout_reward(one, learning) for one in results]
+        if learning.credit is None or learning.credit.information_gain is None:
+            return rewards
+        gained = gain_credit(results, worker.policy, self._trainer.probabilities)
+        return [replace(reward, credit=credit) for reward, credit in zip(rewards, gained, strict=True)]
+
     async def _round(
         self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int
     ) -> list[RolloutResult]:
@@ -194,9 +206,12 @@ class RlRun:
             self.recipe.seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, rank=self._rank
         )
         first = (attempt * self._ranks + self._rank) * rollout.prompts
-        return await worker.run(
-            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=first
-        )
+        progress, credit = step / self.recipe.steps, self.recipe.learning.credit
+        if credit is not None and credit.tree is not None:
+            return await run_trees(
+                worker, asks, tree=credit.tree, reward=reward, progress=progress, seeds=seeds, first=first
+            )
+        return await worker.run(asks, group=rollout.group, reward=reward, progress=progress, seeds=seeds, first=first)
 
     def _drawn(self, step: int, attempt: int, sizes: Sequence[int]) -> list[Ask]:
         """This process's share of a round's questions: as many as `sizes` has for it."""

@@ -45,3 +45,25 @@ def joined_server(recipe: RlRecipe) -> Generator[None]:
         raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
     except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
         raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
+
+
+def refuse_shares(recipe: RlRecipe) -> None:
+    """Refuse what needs the whole model in each process, where every one holds a share of it.
+
+    Raises:
+        SetupError: the recipe asks for it.
+    """
+    whole = "launch without FSDP and without DeepSpeed's third stage"
+    if recipe.rollout.engine != "vllm-server":
+        raise SetupError(
+            f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them whole: "
+            f"take the engine 'vllm-server', or {whole}"
+        )
+    if recipe.adapter is not None:
+        raise SetupError(
+            f"an adapter is trained where each process holds the whole model: leave out [adapter], or {whole}"
+        )
+    if recipe.learning.credit is not None and recipe.learning.credit.information_gain is not None:
+        raise SetupError(
+            f"information gain is computed where each process holds the whole model: leave it out, or {whole}"
+        )

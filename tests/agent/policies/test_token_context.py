@@ -152,3 +152,15 @@ def test_what_a_fork_hears_the_original_does_not():
     assert one.tokens < fork.tokens
     said(one, max_tokens=2)
     assert [len(each.segments) for each in (one, fork)] == [2, 3]
+
+
+def test_a_turn_that_was_sampled_before_can_be_repeated_id_by_id():
+    first = context(Canned([*WORDS[:2], EOS], [1]))
+    said(first)
+    again = context(Canned([], [1]))
+    again.repeat(first.segments[-1])
+    assert (again.segments, again.tokens, again.ended_turn) == (first.segments, first.tokens, True)
+    full = context(Canned([], [1]), limit=again.tokens - 1)
+    with pytest.raises(ContextFull, match="3 tokens more do not fit"):
+        full.repeat(first.segments[-1])
+    assert len(full.segments) == 1

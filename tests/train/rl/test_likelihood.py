@@ -25,11 +25,11 @@ class Compared(RlTrainer):
     """Micro-batch of the batch; difference of the losses; what it must be."""
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
-        mine = cast(Any, self)
+        mine, plain = cast(Any, self), cast(Any, super(RlTrainer, self))
         place = mine._step % (mine._micro_batches * mine.num_iterations)
         with torch.no_grad():
             whole = super()._compute_loss(model, inputs).item()
-            without = super(RlTrainer, self)._compute_loss(model, inputs).item()
+            without = plain._compute_loss(model, inputs).item()
             Compared.found.append((place, whole - without, self._by_hand(inputs)))
         return super()._compute_loss(model, inputs)
 

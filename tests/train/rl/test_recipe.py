@@ -37,6 +37,8 @@ def test_every_recipe_that_is_shipped_can_be_read(path: Path) -> None:
         ({"learning": {"overlong": {"longest": 10, "buffer": 20}}}, "does not fit"),
         ({"learning": {"name": "gdpo", "credit": {"first_hit": 0.5}}}, "gdpo normalises each part"),
         ({"learning": {"credit": {"first_hit": 1.0}}}, "learning.credit.first_hit"),
+        ({"learning": {"name": "gdpo", "credit": {"information_gain": {}}}}, "gdpo normalises each part"),
+        ({"learning": {"credit": {"first_hit": 0.5, "information_gain": {}}}}, "choose one of them"),
         ({"data": {"search": {"corpus": "x"}}}, "name `questions`"),
         ({"data": {"protocol_weights": {"dag": 2.0}}}, "names dag"),
         ({"safety": {"without": ("no such rule",)}}, "no such rule"),
