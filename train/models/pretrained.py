@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
@@ -302,8 +303,13 @@ def _found(start: str) -> tuple[Path, AdapterFolder | None]:
         known = known_as(adapter.base)
         if known is None:
             raise SetupError(f"{start} is an adapter, and its model is not there: {error}") from error
-        _log.warning("%s. %s is put on %s, as it is served", error, start, known)
+        _warn_once(f"{error}. {start} is put on {known}, as it is served")
         return start_folder(known), adapter
+
+
+@cache
+def _warn_once(sentence: str) -> None:
+    _log.warning("%s", sentence)
 
 
 def start_folder(start: str) -> Path:

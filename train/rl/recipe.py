@@ -332,21 +332,12 @@ class RlRecipe(_Part):
     safety: Safety = Safety()
 
     @model_validator(mode="after")
-    def _a_teacher_sees_every_sample(self) -> Self:
-        if self.teacher is None:
-            return self
-        if self.rollout.temperature != 1 or self.rollout.top_p != 1:
-            raise ValueError(
-                "[teacher] needs rollouts at temperature 1 and top_p 1: others are not the policy's own words"
-            )
-        if self.learning.resampling:
-            raise ValueError("[teacher] also teaches where all rewards of a group are equal: write resample = 0")
-        return self
-
-    @model_validator(mode="after")
     def _nothing_is_dropped(self) -> Self:
         if self.adapter is not None and self.adapter.dropout:
             raise ValueError("an adapter has no dropout here: the trainer would not be the policy that sampled")
+        if self.teacher is not None:
+            sampling = (self.rollout.temperature, self.rollout.top_p)
+            self.teacher.check(sampling=sampling, all=not self.learning.resampling)
         return self
 
     @model_validator(mode="after")

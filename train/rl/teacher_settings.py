@@ -21,3 +21,18 @@ class TeacherSettings(BaseModel):
     """Imitate only in rollouts whose answer is wrong (DGPO, arXiv 2508.20324). The others learn from their reward."""
     reward: float = Field(default=0.0, ge=0)
     """Weight of the reward's advantage in rollouts that imitate; 0: the teacher's words alone count there."""
+
+    def check(self, *, sampling: tuple[float, float], all: bool) -> None:
+        """Refuse rollouts that say less of the policy than a teacher needs.
+
+        Args:
+            sampling: their temperature and top_p.
+            all: whether all groups are learned from, also those whose rewards are equal.
+
+        Raises:
+            ValueError: the sentence says what to change.
+        """
+        if sampling != (1, 1):
+            raise ValueError("[teacher] needs rollouts at temperature 1 and top_p 1: others are not the policy's words")
+        if not all:
+            raise ValueError("[teacher] also teaches where all rewards of a group are equal: write resample = 0")

@@ -33,7 +33,15 @@ def iterate_recipe(folder: Path, **changes: Mapping[str, Any] | object) -> Itera
     start = hot_checkpoint(folder / "hot", heat=0.6)
     optimizer = {"tokens": 1500, "batch_tokens": 800, "adamw_lr": 1e-3}
     sft = starts.written(
-        starts.recipe(start, folder / "none", adapter=4, data={"max_tokens": 2000}, optimizer=optimizer), folder
+        starts.recipe(
+            start,
+            folder / "none",
+            adapter=4,
+            data={"max_tokens": 2000},
+            optimizer=optimizer,
+            report={"save_every_steps": 1},
+        ),
+        folder,
     )
     said: dict[str, Any] = {
         "kind": "iterate",

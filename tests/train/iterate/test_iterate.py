@@ -80,7 +80,8 @@ def test_a_run_that_is_killed_in_every_part_repeats_nothing_finished_and_ends_as
         traces = list(read_traces(out / f"round-{seed // 2}" / "rollouts" / str(seed) / "traces.jsonl"))
         assert len({trace.question for trace in traces}) == len(traces) == QUESTIONS
     assert read_manifest(out).state == "done"
-    second = read_manifest(out / "round-2" / "sft")
+    first, second = (read_manifest(out / name / "sft") for name in ("round-1", "round-2"))
+    assert (len(first.sessions), len(second.sessions)) == (2, 1), "one went on from its state, the other ran once"
     assert second.recipe["start"] == str(out / "round-1" / "sft" / "adapter"), "one adapter is trained further"
     assert second.data["rows rows.jsonl"] == hash_of(out / "round-2" / "rows.jsonl")
 
