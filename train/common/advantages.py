@@ -61,7 +61,7 @@ def tree_grpo(
     Args:
         rewards: [rollouts], nan where masked.
         groups: [rollouts], whole numbers.
-        trees: [rollouts], whole numbers that tell the trees of a group apart.
+        trees: [rollouts], whole numbers; trees of other groups may have the same.
         scale: as in `grpo`.
         epsilon: as in `grpo`.
 

@@ -138,7 +138,7 @@ class RepeatingContext:
 
 
 Query = tuple[str, tuple[Filter, ...], tuple[str, ...], tuple[str, ...]]
-"""What tells searches of a source apart: text, filters, entities, relations."""
+"""By what searches of a source differ: text, filters, entities, relations."""
 
 
 @dataclass(frozen=True)

@@ -142,12 +142,12 @@ def test_rows_of_like_length_share_a_pass_that_has_room_for_them() -> None:
     assert by_length([20], most=10) == [[0]]
 
 
-class Asked(RlTrainer):
-    """Keeps what it was asked for, what it said, and what the bare model says of each row alone."""
+class Recorded(RlTrainer):
+    """Keeps the probabilities that it computed, and what the bare model says of each row alone."""
 
     def probabilities(self, rows: Sequence[WeightedRow]) -> list[float]:
         found = super().probabilities(rows)
-        Asked.seen = list(zip(found, map(self._alone, rows), strict=True))  # type: ignore[attr-defined]
+        Recorded.seen = list(zip(found, map(self._alone, rows), strict=True))  # type: ignore[attr-defined]
         return found
 
     def _alone(self, row: WeightedRow) -> float:
@@ -162,10 +162,10 @@ def test_a_run_looks_the_answers_up_with_the_weights_that_it_trains(
 ) -> None:
     hot = str(hot_checkpoint(tmp_path / "hot"))
     small = recipe(1, start=hot, rollout=PAIR, learning={"credit": {"information_gain": {"discount": 0.9}}})
-    monkeypatch.setattr(run_module, "RlTrainer", Asked)
+    monkeypatch.setattr(run_module, "RlTrainer", Recorded)
     lines: list[Any] = []
     assert RlRun(small, tmp_path / "run", threads=1).go(lambda _, figures: lines.append(figures))
-    seen: list[tuple[float, float]] = Asked.seen  # type: ignore[attr-defined]
+    seen: list[tuple[float, float]] = Recorded.seen  # type: ignore[attr-defined]
     assert len(seen) >= 4
     for found, alone in seen:
         assert found == pytest.approx(alone, rel=1e-3)
