@@ -84,7 +84,7 @@ def test_its_tokens_are_those_of_its_key(product: Product, tmp_path: Path) -> No
             ask(f"{server.url}/v1/chat/completions", QUESTION, headers=headers),
         ]
     assert [answer.status for answer in again] == [429, 429]
-    assert "tokens of today" in again[0].error["message"]
+    assert "tokens today" in again[0].error["message"]
 
 
 def test_it_ends_when_its_client_leaves(product: Product, tmp_path: Path) -> None:

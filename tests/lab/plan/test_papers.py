@@ -274,9 +274,9 @@ def test_a_rehearsal_that_fails_in_its_processes_says_why(tmp_path: Path) -> Non
     with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: (?s:.*)none\.yaml"):
         run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
     (run / "states" / "checkpoint-1").mkdir(parents=True)
-    with pytest.raises(SetupError, match="holds a run already"):
+    with pytest.raises(SetupError, match="already has a run"):
         run_launched(tmp_path / "run.json", run)  # as each of the processes does
-    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: .*run holds a run already"):
+    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: .*run already has a run"):
         run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
 
 

@@ -129,7 +129,7 @@ def test_rounds_alternate_with_reinforcement_learning_and_the_command_prints_the
     report = (out / "report.md").read_text(encoding="utf-8")
     assert len([line for line in report.splitlines() if line.startswith("| ")]) == 5
     assert cli.run(command) == 1
-    assert "holds a run already" in capsys.readouterr().err
+    assert "already has a run" in capsys.readouterr().err
 
 
 def test_dev_questions_that_are_sampled_are_refused_before_anything_is_trained(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: d02a4c949a6a6f6a959d9de7c3f38ee0d71b138187d29a152adb70b435741029
+// Made of schema.json by tools/types.mjs; sha256 of it: ebb30642f41ef861c47310b17a7e73ce9a08fd9f519a0de285171e176a884cae
 
 /**
  * Made by `python -m server.ui.types`.

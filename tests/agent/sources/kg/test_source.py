@@ -178,7 +178,7 @@ def test_a_graph_that_vanishes_is_a_source_error(tmp_path: Path):
 
 
 def test_a_missing_graph_is_reported_when_it_is_opened(tmp_path: Path):
-    with pytest.raises(SetupError, match="build one with cairn kg build"):
+    with pytest.raises(SetupError, match="build one with: cairn kg build"):
         KgSource.open(tmp_path / "none.kg")
 
 
