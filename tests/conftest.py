@@ -38,7 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--product", metavar="PYTHON", help="of the environment whose Cairn tests/attacks attack")
 
 
-FIRST: Final = ("tests/train/evaluation", "tests/lab/reproduce", "tests/train/rl", "tests/train/", "tests/server/")
+FIRST: Final = (
+    "tests/agent/policies/test_vllm",
+    "tests/server/test_small_engines",
+    "tests/train/evaluation",
+    "tests/lab/reproduce",
+    "tests/train/rl",
+    "tests/train/",
+    "tests/server/",
+)
 """Where the longest tests are: what begins last must be short, so that all processes are busy to the end."""
 
 
