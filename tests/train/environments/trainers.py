@@ -18,7 +18,7 @@ PLANTED: Final = ("agent", "train", "typing_extensions", "httpx2")
 def python_of(config: pytest.Config, trainer: str) -> Path:
     """Nothing is skipped where the option says that the trainer is there."""
     if said := config.getoption(f"--{trainer}"):
-        return Path(said)
+        return Path(said).absolute()
     pytest.skip("the trainer is in an environment of its own; run: make trainers")
 
 
