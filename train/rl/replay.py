@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from agent.plan import Filter, Node
 from agent.policies.base import Chunk, Policy, Sampling, Spelled
 from agent.policies.token_context import TokenContext
+from agent.policies.wrapped import WrappedPolicy
 from agent.protocols.base import TextProtocol
 from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
 from agent.trace import Author, Gathered, Planned, Searched, Segment, Trace
@@ -58,27 +59,10 @@ def whole_turns(trace: Trace) -> int:
 
 
 @dataclass(frozen=True)
-class RepeatingPolicy:
+class RepeatingPolicy(WrappedPolicy[Policy]):
     """A policy whose contexts first say what a prefix holds, with its ids and log-probabilities."""
 
-    policy: Policy
     prefix: Prefix
-
-    @property
-    def name(self) -> str:
-        return self.policy.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self.policy.context_tokens
-
-    @property
-    def continues(self) -> bool:
-        return self.policy.continues
-
-    @property
-    def instructed(self) -> bool:
-        return self.policy.instructed
 
     @property
     def special_tokens(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def _pack_again(model: Any) -> None:
     """Renew the packed copies that vLLM's CPU kernels keep of a matrix beside the matrix itself.
 
     vLLM 0.31 renews those of layers that load something. The head of a model that shares the matrix of the embeddings
-    loads nothing, and would go on with the matrix of before. On a GPU there are no such copies.
+    loads nothing, and would go on with the previous matrix. On a GPU there are no such copies.
     """
     for layer in model.modules():
         if hasattr(layer, "cpu_linear") and layer.weight.numel():  # others have given the matrix itself up
