@@ -107,7 +107,7 @@ class _Group(TyperGroup):
 def _plain_errors() -> Generator[None]:
     try:
         yield
-    except Exception as error:  # Click's, which have no base that typer exports, become plain lines; others are raised again
+    except Exception as error:  # Click's errors become plain lines; all others are raised again
         format_message: Callable[[], str] | None = getattr(error, "format_message", None)  # Click's errors have one
         if format_message is None or type(error).__name__ == "NoArgsIsHelpError":  # then the help is printed
             raise
