@@ -90,17 +90,22 @@ class ContextLine:
 class WorkerBatch:
     """The lines of one worker. One thread calls it."""
 
-    def __init__(self, rows: BatchRows, kept: MemoryPool, *, close: Callable[[ContextLine], object]) -> None:
+    def __init__(
+        self, rows: BatchRows, kept: MemoryPool, *, close: Callable[[ContextLine], object], together: bool = False
+    ) -> None:
         """Begin with nothing.
 
         Args:
             rows: where the lines grow.
             kept: where contexts that end are remembered.
             close: called before a line is taken apart: from then on no request may be added to it.
+            together: whether several prompts are read at once. That is for a GPU: on a CPU the padding costs more than
+                a call of the model.
         """
         self._rows = rows
         self._kept = kept
         self._close = close
+        self._together = together
         self._reading: deque[ContextLine] = deque()
         self._ready: deque[ContextLine] = deque()
         """Read, and nothing said yet: a later request with the same prompt has it for nothing."""
@@ -125,7 +130,7 @@ class WorkerBatch:
         self._begin()
         self._grow()
         while self._reading and read > 0:
-            read -= self._read(self._reading[0], read)
+            read -= self._read(read)
 
     def end_all(self, why: str) -> None:
         """End every request."""
@@ -137,27 +142,48 @@ class WorkerBatch:
         self._growing = []
         self._rows.drop()
 
-    def _read(self, line: ContextLine, most: int) -> int:
-        """Read at most `most` tokens of the first prompt, and return their number."""
-        if line.over:
-            self._close(line)
-        if line.over:  # no request joined meanwhile
-            self._reading.popleft()
-            self._remember(line.works, line.cache)
+    def _read(self, most: int) -> int:
+        """Read at most `most` tokens of the first prompts, and return their number."""
+        lines = self._first(most)
+        pieces = [line.unread[:most] for line in lines]
+        if not lines:
             return 0
-        piece = line.unread[:most]
         try:
-            line.cache, logits = self._rows.extend(line.cache, piece)
-        except Exception as error:  # noqa: BLE001 - it belongs to this line alone
-            self._close(line)
-            line.finish(f"the transformers engine failed: {error}")
-            self._reading.popleft()
-            return len(piece)
-        self.use = self.use.more(read=len(piece))
-        if not line.unread:
-            line.logits = logits
-            self._ready.append(self._reading.popleft())
-        return len(piece)
+            read = self._rows.extend_all([(line.cache, piece) for line, piece in zip(lines, pieces, strict=True)])
+        except Exception as error:  # noqa: BLE001 - it belongs to these lines alone
+            for line in lines:
+                self._close(line)
+                line.finish(f"the transformers engine failed: {error}")
+                self._reading.remove(line)
+            return sum(map(len, pieces))
+        for line, (cache, logits) in zip(lines, read, strict=True):
+            line.cache = cache
+            if not line.unread:
+                line.logits = logits
+                self._reading.remove(line)
+                self._ready.append(line)
+        self.use = self.use.more(read=sum(map(len, pieces)))
+        return sum(map(len, pieces))
+
+    def _first(self, most: int) -> list[ContextLine]:
+        """The lines that are read now: the first one, or as many as are read together where that is faster.
+
+        Together they have at most `most` tokens to read, padding included.
+        """
+        lines: list[ContextLine] = []
+        longest = 0
+        for line in list(self._reading):
+            if line.over:
+                self._close(line)
+            if line.over:  # no request joined meanwhile
+                self._reading.remove(line)
+                self._remember(line.works, line.cache)
+                continue
+            longest = max(longest, len(line.unread))
+            if lines and (not self._together or longest * (len(lines) + 1) > most):
+                break
+            lines.append(line)
+        return lines
 
     def _begin(self) -> None:
         """Give the prompts that are read their first tokens."""

@@ -26,10 +26,15 @@ SMALL: Final = 100_000_000
 """Parameters below which, on a CPU, a second thread does not make a token faster."""
 PIECE_TOKENS: Final = 512
 """Of prompts that are read between two tokens of the others: a piece of a long one, or some short ones."""
+GPU_PIECE_TOKENS: Final = 32_768
+"""The same on a GPU, where a call of the model takes about as long for one token as for some thousands."""
 ROWS: Final = 32
 """Contexts that grow at the same time before another one is begun. Requests of one context may part beyond that."""
+GPU_ROWS: Final = 256
 KEPT_BYTES: Final = 1 << 30
 """Of keys and values of contexts that wait for their next turn."""
+GPU_KEPT_SHARE: Final = 8
+"""The same on a GPU: one part in so many of the memory that is free when the engine starts."""
 _CLOSED: Final = "the transformers policy was closed"
 
 
@@ -65,9 +70,10 @@ class TorchEngine:
         device: str,
         workers: int = 1,
         threads: int = 0,
-        rows: int = ROWS,
-        kept_bytes: int = KEPT_BYTES,
+        rows: int | None = None,
+        kept_bytes: int | None = None,
         every: int = 1,
+        together: bool | None = None,
     ) -> None:
         """Take a model that lies on a device, and start the threads.
 
@@ -76,22 +82,31 @@ class TorchEngine:
             device: where it lies.
             workers: batches beside each other.
             threads: of each worker's arithmetic on a CPU; 0: what torch takes.
-            rows: contexts that grow at the same time before another one is begun, in all batches together.
-            kept_bytes: of keys and values that wait for their context's next turn.
+            rows: contexts that grow at the same time before another one is begun, in all batches together; None: as
+                many as suit the device.
+            kept_bytes: of keys and values that wait for their context's next turn; None: as suits the device.
             every: tokens that are reported at once; more where no one watches, because each time wakes a loop.
                 Up to this number are sampled in vain where a turn ends with a text that is no single token.
+            together: whether several prompts are read at once; None: on a GPU, if every layer sees the whole context
+                (one with a window would count the padding between what is known and what is new).
         """
         self.every = every
         self._threads = threads
-        self._limit = -(-rows // workers)
-        self.kept = MemoryPool(kept_bytes)
+        place = torch.device(device)
+        on_gpu = place.type == "cuda"
+        self._piece = GPU_PIECE_TOKENS if on_gpu else PIECE_TOKENS
+        self._limit = -(-(rows or (GPU_ROWS if on_gpu else ROWS)) // workers)
+        if together is None:
+            together = on_gpu and getattr(model.config, "sliding_window", None) is None
+        free = torch.cuda.mem_get_info(place)[0] // GPU_KEPT_SHARE if on_gpu else KEPT_BYTES
+        self.kept = MemoryPool(free if kept_bytes is None else kept_bytes)
         self._lines: dict[tuple[int, ...], ContextLine] = {}
         """Prompt → the line that a request with this prompt joins: those that wait and those that are read."""
         self._waiting: deque[ContextLine] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._batches = [
-            WorkerBatch(BatchRows(model, torch.device(device)), self.kept, close=self._close_line)
+            WorkerBatch(BatchRows(model, place), self.kept, close=self._close_line, together=together)
             for _ in range(workers)
         ]
         self._workers = [
@@ -148,7 +163,7 @@ class TorchEngine:
             torch.set_num_threads(self._threads)  # of this thread alone
         while (taken := self._take(batch)) is not None:
             try:
-                batch.turn(taken, read=PIECE_TOKENS)
+                batch.turn(taken, read=self._piece)
             except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits, and the thread goes on
                 batch.end_all(f"the transformers engine failed: {error}")
         batch.end_all(_CLOSED)

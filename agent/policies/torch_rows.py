@@ -77,6 +77,31 @@ class BatchRows:
         )
         return Cache((*cache.ids, *ids), _pairs(layers)), logits[0]
 
+    def extend_all(self, parts: Sequence[tuple[Cache, Sequence[int]]]) -> list[tuple[Cache, Tensor]]:
+        """Read more of several contexts at once, outside of the batch; see `extend`.
+
+        What is known of each stands at the right of the padding, and so does what is new.
+        """
+        if len(parts) == 1:
+            return [self.extend(*parts[0])]
+        pasts, news = [len(cache.ids) for cache, _ in parts], [len(ids) for _, ids in parts]
+        past, new = max(pasts), max(news)
+        ids = torch.zeros((len(parts), new), dtype=torch.long)
+        positions = torch.zeros_like(ids)
+        mask = torch.zeros((len(parts), past + new), dtype=torch.long)
+        for row, (cache, more) in enumerate(parts):
+            ids[row, new - len(more) :] = torch.tensor(more)
+            positions[row, new - len(more) :] = torch.arange(pasts[row], pasts[row] + len(more))
+            mask[row, past - len(cache.ids) : past] = 1
+            mask[row, past + new - len(more) :] = 1
+        layers = _side_by_side([cache.layers for cache, _ in parts], longest=past)
+        logits = self._forward(ids.to(self._device), positions.to(self._device), mask.to(self._device), layers)
+        pairs = _pairs(layers)
+        return [
+            (Cache((*cache.ids, *more), _cut_out(pairs, row, known=past, past=pasts[row], new=news[row])), logits[row])
+            for row, (cache, more) in enumerate(parts)
+        ]
+
     def join(self, cache: Cache) -> None:
         """Make a context the last row."""
         self._buffer.join(cache.layers, rows=len(self), longest=max(self._lengths, default=0))
@@ -206,6 +231,35 @@ def _dynamic(layers: Layers) -> Any:
     for number, (keys, values) in enumerate(layers):
         cache.update(keys, values, number)
     return cache
+
+
+def _side_by_side(contexts: Sequence[Layers], *, longest: int) -> Any:
+    """A cache with a row for each context, padded on the left; of several, at least one with something known."""
+    cache = _DynamicCache()
+    known = [layers for layers in contexts if layers]
+    if not longest:
+        return cache
+    for number, pair in enumerate(known[0]):
+        padded: list[Tensor] = []
+        for side, like in enumerate(pair):
+            rows = like.new_zeros((len(contexts), like.shape[1], longest, like.shape[3]))
+            for row, layers in enumerate(contexts):
+                if layers:
+                    one = layers[number][side]
+                    rows[row, :, longest - one.shape[2] :] = one[0]
+            padded.append(rows)
+        cache.update(*padded, number)
+    return cache
+
+
+def _cut_out(layers: Layers, row: int, *, known: int, past: int, new: int) -> Layers:
+    """A copy of one row without its padding: the last `past` of the `known` columns, and the last `new` of all."""
+
+    def cut(whole: Tensor) -> Tensor:
+        one = whole[row : row + 1]
+        return torch.cat([one[:, :, known - past : known], one[:, :, one.shape[2] - new :]], dim=2)
+
+    return [(cut(keys), cut(values)) for keys, values in layers]
 
 
 def _pairs(cache: Any) -> Layers:

@@ -24,8 +24,6 @@ from train.models.adapters import bare, read_adapter
 from train.models.pretrained import base_folder, plain_model
 from train.rl.recipe import RlRecipe
 
-ROWS: Final = 64
-"""Rollouts that the `transformers` engine grows at the same time at most."""
 EVERY: Final = 16
 """Tokens that it emits at once: no one reads along, and a wake-up for each token costs the event loop time."""
 
@@ -110,13 +108,17 @@ class EmbeddedLive:
 
 
 class TransformersLive:
-    """The trainer's own model: nothing is copied. On a CPU it is slower than `embedded`; it needs no conversion."""
+    """On a CPU the trainer's own model: nothing is copied, but it is slower than `embedded`.
 
-    def __init__(self, hub: str, *, threads: int = 0) -> None:
+    On a GPU a copy in bfloat16 with the adapter merged into it, which samples twice as fast.
+    """
+
+    def __init__(self, hub: str, *, rows: int, threads: int = 0) -> None:
         """Read the tokenizer.
 
         Args:
             hub: a checkpoint in the hub's form.
+            rows: rollouts that grow at the same time at most.
             threads: of arithmetic on a CPU; 0: what torch takes. A small model has as many workers with one each.
 
         Raises:
@@ -124,19 +126,30 @@ class TransformersLive:
         """
         self.exact = False
         self._form = open_hub_form(hub)
+        self._rows = rows
         self._threads = threads
         self._policy: TransformersPolicy | None = None
 
     def refresh(self, model: Any) -> TransformersPolicy:
-        model = bare(model)
         parameter = next(model.parameters())
+        if parameter.device.type == "cuda":
+            self.close()  # what it keeps of contexts is of the former weights
+            model = plain_model(model, dtype=torch.bfloat16).eval()
+            engine = TorchEngine(model, device=str(parameter.device), rows=self._rows, every=EVERY)
+            return self._opened(engine)
         self.exact = parameter.dtype == torch.float32
         if self._policy is None:
-            small = parameter.device.type == "cpu" and model.num_parameters() < SMALL
+            model = bare(model)
+            small = model.num_parameters() < SMALL
             workers, threads = (self._threads or torch.get_num_threads(), 1) if small else (1, self._threads)
             device = str(parameter.device)
-            engine = TorchEngine(model, device=device, workers=workers, threads=threads, rows=ROWS, every=EVERY)
-            self._policy = TransformersPolicy(self._form, engine)
+            return self._opened(
+                TorchEngine(model, device=device, workers=workers, threads=threads, rows=self._rows, every=EVERY)
+            )
+        return self._policy
+
+    def _opened(self, engine: TorchEngine) -> TransformersPolicy:
+        self._policy = TransformersPolicy(self._form, engine)
         return self._policy
 
     def check(self) -> None:
@@ -155,7 +168,7 @@ def live_of(recipe: RlRecipe, *, threads: int = 0) -> Live:
     """
     engine, hub = recipe.rollout.engine, base_folder(recipe.start)
     if engine == "transformers":
-        return TransformersLive(str(hub), threads=threads)
+        return TransformersLive(str(hub), rows=recipe.rollout.concurrency, threads=threads)
     if engine == "embedded":
         return EmbeddedLive(hub, workers=threads or torch.get_num_threads())
     if engine == "vllm":

@@ -31,6 +31,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_empty(value: object) -> bool:
+    return not value
+
+
 class RlStage(_Part):
     """A part of the curriculum: which types of questions of the little world, until which share of the steps."""
 
@@ -56,11 +60,24 @@ class RlData(WorldData):
     """The first questions of the list only; 0: all."""
     search: dict[str, Any] = Field(default_factory=dict)
     """Settings of the agent (docs/settings.md) for the sources of a question list: `corpus`, `sources`, `world`, …"""
+    dev: Path | None = Field(default=None, exclude_if=_is_none)
+    """A list that is answered greedily every `evaluate_every_steps` steps, its first `dev_questions`; left out, none.
+    Little worlds have dev worlds of their own."""
+    dev_search: dict[str, Any] = Field(default_factory=dict, exclude_if=_is_empty)
+    """As `search`, for the sources of `dev`; left out, the same ones."""
 
     @model_validator(mode="after")
     def _sources_belong_to_a_list(self) -> Self:
         if self.search and self.questions is None:
             raise ValueError("`search` is for a question list; a little world has its own sources: name `questions`")
+        return self
+
+    @model_validator(mode="after")
+    def _dev_belongs_to_a_list(self) -> Self:
+        if self.dev is not None and self.questions is None:
+            raise ValueError("`dev` is for a question list; little worlds have dev worlds: name `questions`")
+        if self.dev_search and self.dev is None:
+            raise ValueError("`dev_search` is for the questions of `dev`: name that, too")
         return self
 
     @model_validator(mode="after")

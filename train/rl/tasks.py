@@ -56,7 +56,7 @@ class Tasks(Protocol):
         ...
 
     def held_out(self) -> list[Ask]:
-        """Questions of dev worlds, always the same ones."""
+        """Questions of dev worlds or of the dev list, always the same ones."""
         ...
 
 
@@ -133,7 +133,7 @@ class WorldTasks:
 
 
 class ListTasks:
-    """Questions of a list, epoch after epoch, with sources of its own. It holds nothing back for dev."""
+    """Questions of a list, epoch after epoch, with sources of its own; a second list, if there is one, is dev."""
 
     def __init__(self, recipe: RlRecipe, *, sources: Mapping[str, Source] | None = None) -> None:
         """Read the list.
@@ -150,6 +150,7 @@ class ListTasks:
         self._recipe = recipe
         self._protocols = protocols_of(recipe)
         self._sources = build_sources(source_settings(recipe.data.search)) if sources is None else sources
+        self._dev = self._dev_asks() if recipe.data.dev is not None else []
         if len(self._questions) < recipe.rollout.prompts:
             raise SetupError(
                 f"{recipe.data.questions} has {len(self._questions)} questions, fewer than the {recipe.rollout.prompts}"
@@ -161,7 +162,28 @@ class ListTasks:
         return [self._ask(place, extra=attempt > 0) for place in range(first, first + number)]
 
     def held_out(self) -> list[Ask]:
-        return []
+        return self._dev
+
+    def _dev_asks(self) -> list[Ask]:
+        """The questions of `dev`.
+
+        Raises:
+            SetupError: the list cannot be read, has a question that is trained on, or its sources cannot be built.
+        """
+        from agent.build.sources import build_sources
+        from train.evaluation.datasets import read_dataset
+
+        data = self._recipe.data
+        assert data.dev is not None
+        questions = read_dataset(data.dev, None).questions[: self._recipe.report.dev_questions]
+        trained = {question.question for question in self._questions}
+        if both := [question for question in questions if question.question in trained]:
+            raise SetupError(
+                f"{len(both)} of the {len(questions)} questions of {data.dev} are trained on, {both[0].id!r} for one: "
+                "name others under `dev`"
+            )
+        sources = build_sources(source_settings(data.dev_search)) if data.dev_search else self._sources
+        return [Ask(question, Task.of(question), self._protocols[0], sources) for question in questions]
 
     def _ask(self, place: int, *, extra: bool) -> Ask:
         epoch, at = divmod(place, len(self._questions))

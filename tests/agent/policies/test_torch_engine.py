@@ -50,16 +50,18 @@ async def continued(engine: Any, prompt: Sequence[int], tokens: int) -> list[tup
     return sampled
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_says_what_generate_says_of_each_prompt_alone(kind: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("kind", "together"), [*((kind, None) for kind in KINDS), ("Qwen3Config", True)])
+def test_a_batch_says_what_generate_says_of_each_prompt_alone(
+    kind: str, together: bool | None, monkeypatch: pytest.MonkeyPatch
+):
     import torch
 
     from agent.policies import torch_engine, torch_kv_buffer
 
-    monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 7)
+    monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 70 if together else 7)
     monkeypatch.setattr(torch_kv_buffer, "AHEAD", 2)
     model = random_model(kind)
-    engine = torch_engine.TorchEngine(model, device="cpu", rows=4)
+    engine = torch_engine.TorchEngine(model, device="cpu", rows=4, together=together)
 
     async def scene():
         async with asyncio.timeout(60):

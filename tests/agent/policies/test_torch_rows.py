@@ -62,6 +62,22 @@ def test_rows_that_come_and_go_say_what_each_says_alone(kind: str, ahead: int, m
     assert met >= {"longer than all", "shorter", "moved"}
 
 
+def test_what_is_read_together_is_what_each_reads_alone():
+    model, draws = random_model("Qwen3Config"), random.Random(5)
+    rows = BatchRows(model, torch.device("cpu"))
+    known = [[draws.randrange(5, 100) for _ in range(length)] for length in (0, 17, 0, 4, 33)]
+    more = [[draws.randrange(5, 100) for _ in range(length)] for length in (9, 1, 30, 12, 12)]
+    with torch.inference_mode():
+        caches = [rows.extend(EMPTY, ids)[0] if ids else EMPTY for ids in known]
+        together = rows.extend_all(list(zip(caches, more, strict=True)))
+        for cache, ids, (longer, logits) in zip(caches, more, together, strict=True):
+            wanted, wanted_logits = rows.extend(cache, ids)
+            assert longer.ids == wanted.ids
+            torch.testing.assert_close(logits, wanted_logits, atol=2e-4, rtol=1e-4)
+            for pair, wanted_pair in zip(longer.layers, wanted.layers, strict=True):
+                torch.testing.assert_close(pair, wanted_pair, atol=2e-4, rtol=1e-4)
+
+
 def test_a_token_is_written_in_place(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch_kv_buffer, "AHEAD", 8)
     rows = BatchRows(random_model("Qwen3Config"), torch.device("cpu"))

@@ -73,7 +73,7 @@ def outcomes(engine: TorchEngine, requests: Sequence[Wanted], *, first: int = 20
         engine.close()
 
 
-def together(engine: TorchEngine, requests: Sequence[Wanted], *, first: int = 20) -> list[Said]:
+def side_by_side(engine: TorchEngine, requests: Sequence[Wanted], *, first: int = 20) -> list[Said]:
     said = [one for one in outcomes(engine, requests, first=first) if isinstance(one, list)]
     assert len(said) == len(requests)
     return said
@@ -101,7 +101,7 @@ def alike(left: Sequence[Said], right: Sequence[Said]) -> None:
 def test_a_context_of_many_requests_is_read_once_and_each_says_what_it_says_alone():
     requests = [Wanted(PROMPTS[3], Sampling(temperature=0.3, seed=seed)) for seed in range(8)]
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
-    said = together(engine, requests)
+    said = side_by_side(engine, requests)
     alike(said, alone(requests))
     assert engine.use.read == 2 + len(PROMPTS[3])
     assert engine.use.sampled == 20 + sum(map(len, said))
@@ -119,23 +119,25 @@ def test_what_is_said_by_many_is_computed_once(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(BatchRows, "step", watched)
     requests = [Wanted(PROMPTS[2], Sampling(), tokens=8 + seed) for seed in range(6)]
-    said = together(TorchEngine(random_model("Qwen3Config"), device="cpu"), requests, first=1)
+    said = side_by_side(TorchEngine(random_model("Qwen3Config"), device="cpu"), requests, first=1)
     assert [len(one) for one in said] == [8, 9, 10, 11, 12, 13]
     assert rows == [1] * 12  # of the longest; the first token of each was the prompt's
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize(("workers", "together"), [(1, False), (2, False), (3, False), (1, True)])
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_comes_and_goes_each_says_what_it_says_alone(workers: int, seed: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 16)
+def test_whatever_comes_and_goes_each_says_what_it_says_alone(
+    workers: int, together: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 80 if together else 16)
     chance = random.Random(seed)
     ways = (Sampling(), Sampling(temperature=0.5, seed=1), Sampling(temperature=1.0, seed=2, top_k=5))
     requests = [
         Wanted(chance.choice(PROMPTS), chance.choice(ways), chance.randint(1, 25), chance.choice((0, 0, 0, 3)))
         for _ in range(30)
     ]
-    engine = TorchEngine(random_model("Qwen3Config"), device="cpu", workers=workers, rows=6)
-    alike(together(engine, requests), alone(requests))
+    engine = TorchEngine(random_model("Qwen3Config"), device="cpu", workers=workers, rows=6, together=together)
+    alike(side_by_side(engine, requests), alone(requests))
     assert (engine.busy, engine._lines) == (0, {})  # pyright: ignore[reportPrivateUsage]
 
 
@@ -149,7 +151,7 @@ def test_every_worker_works(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(BatchRows, "step", watched)
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu", workers=2)
-    together(engine, [Wanted(prompt) for prompt in PROMPTS])
+    side_by_side(engine, [Wanted(prompt) for prompt in PROMPTS])
     assert names == {"cairn-torch-0", "cairn-torch-1"}
 
 
@@ -219,5 +221,7 @@ def test_what_is_read_between_two_tokens_is_bounded_and_short_prompts_share_it(m
     monkeypatch.setattr(BatchRows, "extend", watched_extend)
     monkeypatch.setattr(BatchRows, "step", watched_step)
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
-    together(engine, [Wanted(range(first, first + n), tokens=2) for first, n in ((3, 5), (9, 5), (20, 5), (40, 30))])
+    side_by_side(
+        engine, [Wanted(range(first, first + n), tokens=2) for first, n in ((3, 5), (9, 5), (20, 5), (40, 30))]
+    )
     assert [pieces for pieces in read if pieces] == [[2], [5, 5, 2], [3, 9], [12], [9]]
