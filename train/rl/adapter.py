@@ -72,6 +72,8 @@ class RlTrainer(GRPOTrainer):
             begun, tokenizer = opened(recipe)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
+            elif recipe.optimizer.bf16:  # what autocast leaves in float32 needs no more digits than the rest
+                torch.backends.cuda.matmul.allow_tf32 = True
             samples = is_requested() and not by_nccl(recipe)
             self._copy = WholeCopy(begun.trained) if samples else None
             super().__init__(
