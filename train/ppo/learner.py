@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from train.common import advantages, losses
+from train.common.precision import computes_bf16
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import PpoRows
 from train.ppo.scoring import Critic, TokenScores, score
@@ -228,7 +229,7 @@ class Learner:
 
     @contextmanager
     def _precision(self, device: torch.device) -> Iterator[None]:
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=computes_bf16(self.recipe.optimizer.bf16, device)):
             yield
 
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import torch
 
+from train.common.precision import computes_bf16
 from train.models.adapters import bare
 from train.models.causal import recompute_layers
 from train.models.pretrained import open_pretrained
@@ -40,7 +41,7 @@ def load_models(recipe: PpoRecipe) -> Models:
     device = next(inside.parameters()).device
     critic = Critic(deepcopy(inside.base_model), width=inside.config.get_text_config().hidden_size).to(device)
     reference = deepcopy(policy).requires_grad_(False) if any(weight for _, weight in recipe.learning.kl) else None
-    if reference is not None and recipe.optimizer.bf16:
+    if reference is not None and computes_bf16(recipe.optimizer.bf16, device):
         cast(torch.nn.Module, reference).to(torch.bfloat16)
     if recipe.optimizer.gradient_checkpointing:
         for model in (inside, critic.trunk):

@@ -28,6 +28,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 from trl.trainer.utils import use_adapter  # noqa: E402
 
 from train.common.losses import likelihood_loss  # noqa: E402
+from train.common.precision import computes_bf16  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
 from train.rl.batch import WeightedRow, by_length, filled, tensors  # noqa: E402
 from train.rl.live_server import by_nccl, joinable  # noqa: E402
@@ -204,7 +205,7 @@ class RlTrainer(GRPOTrainer):
         device = self.accelerator.device
         inputs = tensors(rows, pad=self._pad, device=device)
         inputs["num_items_in_batch"] = torch.tensor(float(batch.whole), device=device)
-        exact = batch.exact and not self._recipe.optimizer.bf16
+        exact = batch.exact and not self.args.bf16
         engine = self._recipe.learning.old == "engine" or (self._recipe.learning.old is None and exact)
         with torch.no_grad():
             if engine and self._recipe.rollout.temperature == 1.0:
@@ -357,7 +358,7 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         loss_type="dapo",  # a weighted sum over num_items_in_batch; the weights make every average of it
         epsilon=learning.clip_low,
         epsilon_high=learning.high,
-        bf16=optimizer.bf16,
+        bf16=computes_bf16(optimizer.bf16, torch.device("cuda" if torch.cuda.is_available() else "cpu")),
         use_cpu=not torch.cuda.is_available(),
         report_to="none",
         save_strategy="no",

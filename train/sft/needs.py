@@ -133,7 +133,7 @@ def memory_of(run: SftRun) -> MemoryNeed:
         vocabulary=begun.vocabulary,
         optimizer=run.optimizers.bytes(),
         gradients=trained * (1 if run.process_group.size == 1 else 3),  # they are exchanged in one piece
-        bf16=settings.bf16,
+        bf16=run.bf16,
         recomputed=layer,
         device=run.device,
     )

@@ -24,6 +24,7 @@ from agent.policies.model_folder import ABOUT
 from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
 from train.common.interrupt import interruptible
+from train.common.precision import computes_bf16
 from train.common.process_group import ProcessGroup
 from train.common.recipe import ModelShape, SftRecipe
 from train.common.saving import as_a_whole
@@ -98,6 +99,8 @@ class SftRun:
         self.device = (
             torch.device("cuda", self.process_group.rank) if torch.cuda.is_available() else torch.device("cpu")
         )
+        self.bf16 = computes_bf16(recipe.optimizer.bf16, self.device)
+        """Whether it computes in bfloat16."""
         self.place = RunPosition()
         keep_few_kernels()
         out.mkdir(parents=True, exist_ok=True)
@@ -105,7 +108,7 @@ class SftRun:
         self.begun = self._begin()
         self.tokenizer, self.model = self.begun.tokenizer, self.begun.model
         self.recipe = recipe = self._decided(recipe)
-        if self.device.type == "cpu" and recipe.optimizer.bf16:
+        if self.device.type == "cpu" and self.bf16:
             use_blocked(self.model)
         self._sharded = None
         if sharded:
@@ -148,7 +151,7 @@ class SftRun:
         save_state(self.out, self.begun, self.optimizers, run, self.process_group)
 
     def save_hub(self) -> Path:
-        """Write the model in the hub's form, in the precision that it computed in; a card that is there stays.
+        """Write the model in the hub's form, in the precision of the recipe; a card that is there stays.
 
         Raises:
             SetupError: it cannot be written, because the disk is full or otherwise.
@@ -297,7 +300,7 @@ class SftRun:
 
     def precision(self) -> torch.autocast:
         """The type that it computes in."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
 
     @torch.no_grad()
     def _evaluated(self, progress: SftProgress) -> SftProgress:
@@ -328,7 +331,7 @@ class SftRun:
         """The model as it is before the first step."""
         recipe = self.recipe
         if recipe.model is None:
-            begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=recipe.optimizer.bf16)
+            begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=self.bf16)
             if begun.context < recipe.data.max_tokens:
                 raise SetupError(
                     f"rows of {recipe.data.max_tokens:,} tokens do not fit into the context of {recipe.start}: write "

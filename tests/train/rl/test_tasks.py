@@ -60,10 +60,10 @@ def test_protocols_are_drawn_by_their_weights() -> None:
     assert {ask.protocol.name for ask in tasks_of(weighted).draw(0, 0, 2)} == {"cairn"}
 
 
-def _list(tmp_path: Path, number: int) -> Path:
-    path = tmp_path / "questions.jsonl"
+def _list(tmp_path: Path, number: int, *, first: int = 0, name: str = "questions") -> Path:
+    path = tmp_path / f"{name}.jsonl"
     row = '{{"id": "{0}", "question": "what is {0}?", "answers": ["{0}"]}}\n'
-    path.write_text("".join(row.format(at) for at in range(number)), encoding="utf-8")
+    path.write_text("".join(row.format(at) for at in range(first, first + number)), encoding="utf-8")
     return path
 
 
@@ -89,3 +89,21 @@ def test_a_list_shorter_than_a_batch_is_refused(tmp_path: Path) -> None:
 def test_a_setting_of_the_sources_that_there_is_not_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"`search` in the recipe's \[data\] cannot be used: corpsu"):
         tasks_of(recipe(data={"questions": _list(tmp_path, 2), "search": {"corpsu": "x"}}))
+
+
+def test_the_questions_of_a_dev_list_are_held_out(tmp_path: Path) -> None:
+    lists = {"questions": _list(tmp_path, 4), "dev": _list(tmp_path, 5, first=4, name="dev")}
+    tasks = tasks_of(recipe(data=lists, report={"dev_questions": 3}), sources={"web": Echo()})
+    assert _questions(tasks.held_out()) == ["what is 4?", "what is 5?", "what is 6?"]
+    assert not tasks_of(recipe(data={"questions": lists["questions"]}), sources={"web": Echo()}).held_out()
+
+
+def test_a_dev_question_that_is_trained_on_is_refused(tmp_path: Path) -> None:
+    lists = {"questions": _list(tmp_path, 4), "dev": _list(tmp_path, 2, first=3, name="dev")}
+    with pytest.raises(SetupError, match="1 of the 2 questions of .* are trained on, '3' for one"):
+        tasks_of(recipe(data=lists), sources={"web": Echo()})
+
+
+def test_dev_belongs_to_a_list(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`dev` is for a question list"):
+        recipe(data={"dev": _list(tmp_path, 2)})

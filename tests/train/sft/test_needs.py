@@ -50,8 +50,11 @@ def test_the_memory_that_is_foretold_is_about_what_a_run_takes(
     assert 0.5 < (said["more"] + 150e6) / took < 2, said
 
 
-def test_weights_gradients_and_optimizer_are_counted_to_the_byte(tmp_path: Path) -> None:
+def test_weights_gradients_and_optimizer_are_counted_to_the_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.set_num_threads(1)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     begin, rows = start("llama", tmp_path / "start"), rows_file(tmp_path)
     every = memory_of(SftRun(recipe(begin, rows), tmp_path / "all"))
     assert every.parameters == every.trained
