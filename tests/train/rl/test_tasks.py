@@ -100,7 +100,7 @@ def test_the_questions_of_a_dev_list_are_held_out(tmp_path: Path) -> None:
 
 def test_a_dev_question_that_is_trained_on_is_refused(tmp_path: Path) -> None:
     lists = {"questions": _list(tmp_path, 4), "dev": _list(tmp_path, 2, first=3, name="dev")}
-    with pytest.raises(SetupError, match="1 of the 2 questions of .* are trained on, '3' for one"):
+    with pytest.raises(SetupError, match=r"1 of the 2 questions of .* are trained on, '3' for one"):
         tasks_of(recipe(data=lists), sources={"web": Echo()})
 
 
