@@ -295,15 +295,17 @@ def _found(start: str) -> tuple[Path, AdapterFolder | None]:
     adapter = read_adapter(folder)
     if adapter is None:
         return folder, None
+    from agent.models.fetch import known_as
+
+    known = known_as(adapter.base)
+    if known is not None and (folder / ABOUT).is_file():  # a policy of Cairn's: on what it is served with
+        return start_folder(known), adapter
     try:
         return start_folder(adapter.base), adapter
     except SetupError as error:
-        from agent.models.fetch import known_as
-
-        known = known_as(adapter.base)
         if known is None:
             raise SetupError(f"{start} is an adapter, and its model is not there: {error}") from error
-        _warn_once(f"{error}. {start} is put on {known}, as it is served")
+        _warn_once(f"{error}. {start} is put on {known}, which is served in its place")
         return start_folder(known), adapter
 
 

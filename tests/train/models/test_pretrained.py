@@ -373,3 +373,22 @@ def test_a_real_small_model_learns_in_two_steps(tmp_path: Path, monkeypatch: pyt
     assert len(losses) == 2
     assert losses[1] < losses[0] < 4, "it reads English"
     assert "chat_template.jinja" in {path.name for path in (tmp_path / "run" / "hub").iterdir()}
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_policy_of_ours_is_trained_on_the_model_it_is_served_with(
+    served: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    config = {"peft_type": "LORA", "base_model_name_or_path": "HuggingFaceTB/SmolLM2-135M-Instruct", "r": 4}
+    (adapter / "adapter_config.json").write_text(
+        json.dumps({**config, "lora_alpha": 4, "target_modules": ["q_proj"]}), encoding="utf-8"
+    )
+    if served:
+        (adapter / "cairn.json").write_text('{"name": "mine"}', encoding="utf-8")
+    monkeypatch.setattr("agent.models.fetch.at_hand", lambda name: name == "smollm2-135m-instruct")
+    monkeypatch.setattr("agent.models.ready.hub_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr("train.models.pretrained.fetch", lambda name: tmp_path / "hub" / name)
+    expected = "smollm2-135m-instruct" if served else "hub/HuggingFaceTB/SmolLM2-135M-Instruct"
+    assert base_folder(str(adapter)) == tmp_path / expected
