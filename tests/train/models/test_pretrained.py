@@ -387,8 +387,15 @@ def test_a_policy_of_ours_is_trained_on_the_model_it_is_served_with(
     )
     if served:
         (adapter / "cairn.json").write_text('{"name": "mine"}', encoding="utf-8")
-    monkeypatch.setattr("agent.models.fetch.at_hand", lambda name: name == "smollm2-135m-instruct")
-    monkeypatch.setattr("agent.models.ready.hub_folder", lambda name: tmp_path / name)
-    monkeypatch.setattr("train.models.pretrained.fetch", lambda name: tmp_path / "hub" / name)
+
+    def own(name: str) -> Path:
+        return tmp_path / name
+
+    def from_the_hub(name: str) -> Path:
+        return tmp_path / "hub" / name
+
+    monkeypatch.setattr("agent.models.fetch.at_hand", "smollm2-135m-instruct".__eq__)
+    monkeypatch.setattr("agent.models.ready.hub_folder", own)
+    monkeypatch.setattr("train.models.pretrained.fetch", from_the_hub)
     expected = "smollm2-135m-instruct" if served else "hub/HuggingFaceTB/SmolLM2-135M-Instruct"
     assert base_folder(str(adapter)) == tmp_path / expected
