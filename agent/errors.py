@@ -26,6 +26,7 @@ from agent.sanitize.text import shortened
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 SourceErrorKind = Literal["auth", "quota", "rate", "bad_query", "upstream", "timeout", "parse"]
 PolicyErrorKind = Literal["engine", "timeout", "rate", "server", "connection", "refused", "malformed"]
@@ -147,8 +148,17 @@ def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def _why_wrong(one: "ErrorDetails", missing: Iterable[str]) -> str:
+    """What is wrong with one field, in words for who wrote it and not for who made the model."""
+    if one["type"] == "extra_forbidden":
+        return "there is no such field" + nearest(str(one["loc"][-1]), missing)
+    if one["type"] == "missing":
+        return "it is missing"
+    return one["msg"].removeprefix("Value error, ")
+
+
 def wrong_fields(error: "ValidationError", *, whole: str = "", most: int = 5) -> str:
-    """What pydantic refuses, each with its place: "budgets.rounds: Input should be …; …; and 7 more".
+    """What pydantic refuses, each with its place: "budgets.rounds: Input should be …; name: it is missing; and 7 more".
 
     Args:
         error: of pydantic.
@@ -158,7 +168,8 @@ def wrong_fields(error: "ValidationError", *, whole: str = "", most: int = 5) ->
     found = error.errors(include_url=False, include_input=False)
     # Unknown keys first: a misspelt one is often why another is missing.
     wrong = sorted(found, key=lambda one: one["type"] != "extra_forbidden")[:most]
-    said = [(".".join(map(str, one["loc"])) or whole, one["msg"].removeprefix("Value error, ")) for one in wrong]
+    missing = [str(one["loc"][-1]) for one in found if one["type"] == "missing"]
+    said = [(".".join(map(str, one["loc"])) or whole, _why_wrong(one, missing)) for one in wrong]
     lines = [f"{shortened(place, 200)}: {shortened(why, 500)}" if place else shortened(why, 500) for place, why in said]
     more = error.error_count() - len(wrong)
     return "; ".join([*lines, *([f"and {more:,} more"] if more else [])])

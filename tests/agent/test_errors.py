@@ -1,7 +1,7 @@
 """What a user got wrong, as a sentence."""
 
 import pytest
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent.errors import nearest, wrong_fields
 
@@ -30,7 +30,7 @@ def refused(kind: type[BaseModel], said: object) -> ValidationError:
 
 def test_each_thing_that_is_wrong_is_reported_with_its_place():
     error = refused(Whole, {"parts": [{}, {"least": -1}]})
-    assert wrong_fields(error) == ("parts.1.least: Input should be greater than or equal to 0; name: Field required")
+    assert wrong_fields(error) == "parts.1.least: Input should be greater than or equal to 0; name: it is missing"
     assert wrong_fields(error, most=1) == "parts.1.least: Input should be greater than or equal to 0; and 1 more"
 
 
@@ -49,3 +49,13 @@ def test_what_was_given_is_not_repeated():
 )
 def test_an_unknown_name_is_reported_with_the_nearest_known_one(name: str, hint: str):
     assert nearest(name, ["web", "news", "arxiv"]) == hint
+
+
+def test_a_misspelt_field_is_held_against_those_that_are_missing():
+    class Group(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        group: int
+
+    assert wrong_fields(refused(Group, {"grop": 8})) == (
+        "grop: there is no such field; did you mean 'group'?; group: it is missing"
+    )

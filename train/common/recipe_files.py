@@ -28,7 +28,9 @@ def read_table(path: Path, *, what: str = "recipe") -> Mapping[str, Any]:
     """
     try:
         return tomllib.loads(read_text(path, most=MIB, pipe=True))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise SetupError(f"the {what} {path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"the {what} {path} cannot be read: {error}") from error
 
 

@@ -31,6 +31,8 @@ PACKAGES: Final = (
     *("sentence-transformers", "umap-learn", "scikit-learn", "datasketch"),
 )
 _GIT_SECONDS: Final = 10
+_CURVES: Final = "tensorboard"
+"""Folder of curves, which has a file as soon as a run begins."""
 
 State = Literal["running", "done", "interrupted", "stopped", "failed"]
 
@@ -179,11 +181,12 @@ def _begun(
 ) -> RunManifest:
     said: dict[str, Any] = recipe.model_dump(mode="json")
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-    if (folder / MANIFEST).exists():
-        manifest = read_manifest(folder)
-        if manifest.recipe_hash != digest and with_current_keys(manifest.recipe) != said:
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    if manifest is not None and manifest.recipe_hash != digest and with_current_keys(manifest.recipe) != said:
+        if not _nothing_made(folder, manifest):
             raise SetupError(f"{folder / MANIFEST} is of another recipe: use that one, or another --out")
-    else:
+        manifest = None
+    if manifest is None:
         manifest = RunManifest(
             kind=str(said.get("kind", "")),
             name=str(said.get("name", "")),
@@ -195,6 +198,17 @@ def _begun(
         )
     manifest.sessions.append(RunSession(began=_now(), machine=machine(), versions=_versions(), commit=_commit()))
     return manifest
+
+
+def _nothing_made(folder: Path, manifest: RunManifest) -> bool:
+    """Whether a run ended before it left anything but its manifest, because its start was not there, say.
+
+    Then another recipe may begin in its folder.
+    """
+    if manifest.state not in ("stopped", "failed"):
+        return False
+    files = (path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    return all(path.name == MANIFEST or _CURVES in path.relative_to(folder).parts for path in files)
 
 
 def _write(folder: Path, manifest: RunManifest) -> None:

@@ -87,7 +87,7 @@ def test_traces_are_written_and_read_as_lines(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"{}\n", "line 1 is not a trace of this version: id: Field required"),
+        (b"{}\n", "line 1 is not a trace of this version: id: it is missing"),
         (b"\n\nnot json\n", "line 3 is not a trace of this version"),
         (b'{"version": 2}', "version: Input should be 1"),
         (b"\xff\xfe", "cannot be read"),

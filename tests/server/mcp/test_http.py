@@ -66,12 +66,12 @@ def test_one_call_gives_the_bundle_as_data_and_as_labelled_text_and_reports_each
     ("tool", "arguments", "says"),
     [
         ("search_evidence", {"question": "  "}, "the question is empty"),
-        ("search_evidence", {}, "question: Field required"),
+        ("search_evidence", {}, "question: it is missing"),
         ("search_evidence", {"question": "q", "sources": ["x"]}, "choose from: web, kg"),
         ("search_evidence_start", {"question": "q", "protocol": "x"}, "choose from: cairn"),
         ("search_evidence_status", {"id": "unknown"}, "there is no search 'unknown'"),
         ("search_evidence_status", {"id": "x", "wait_seconds": 999}, "less than or equal to 25"),
-        ("search_evidence_cancel", {}, "id: Field required"),
+        ("search_evidence_cancel", {}, "id: it is missing"),
     ],
 )
 def test_what_a_model_can_fix_is_a_result_that_says_so(mode: str, tool: str, arguments: Any, says: str):

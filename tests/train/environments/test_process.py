@@ -117,7 +117,7 @@ def test_rollouts_need_no_torch():
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"protocl": "cairn"}, "protocl: Extra inputs are not permitted"),
+        ({"protocl": "cairn"}, "protocl: there is no such field"),
         ({"data": {"order": "listed"}}, "`order` in `data` is for Cairn's trainer"),
         ({"reward": {"name": "outcome", "until": 0.5}}, "`until` in `reward` is for Cairn's trainer"),
         ({"reward": {"name": "fame"}}, "there is no reward 'fame'; choose from: multisearch"),

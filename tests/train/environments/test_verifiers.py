@@ -137,8 +137,7 @@ def test_a_rollout_that_verifiers_ends_before_its_answer_is_not_scored(seen: dic
 
 def test_wrong_settings_are_one_sentence(seen: dict[str, Any]):
     assert seen["refused"] == (
-        "the settings of the environment cannot be used: protocl: Extra inputs are not permitted "
-        "(see docs/environments.md)"
+        "the settings of the environment cannot be used: protocl: there is no such field (see docs/environments.md)"
     )
 
 

@@ -98,6 +98,17 @@ def test_another_recipe_cannot_go_on_with_a_run(tmp_path: Path) -> None:
         pass
 
 
+def test_another_recipe_may_begin_where_a_run_ended_before_it_made_anything(tmp_path: Path) -> None:
+    (tmp_path / "traces.jsonl").touch()
+    with pytest.raises(SetupError), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        raise SetupError("the start is not there")
+    with kept_manifest(tmp_path, recipe=Recipe(rate=0.2), seeds={}) as manifest:
+        (tmp_path / "weights").write_text("some", encoding="utf-8")
+        assert len(manifest.sessions) == 1
+    with pytest.raises(SetupError, match="of another recipe"), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        pass
+
+
 def test_a_manifest_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"is .* the folder of a run"):
         read_manifest(tmp_path)
