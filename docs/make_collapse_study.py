@@ -37,22 +37,10 @@ class Case:
 
 LEARNS: Final[tuple[Mapping[str, Any], Mapping[str, str]]] = ({"lr": "3e-4"}, {})
 CASES: Final = {
-    "rate": Case("a rate that is too high", ({"lr": "3e-3"}, {}), LEARNS, "trainer/entropy"),
-    "reuse": Case(
-        "five updates from one batch, without a clip",
-        ({"lr": "3e-4", "clip_low": "0.95"}, {"learning": "clip_high = 100.0", "optimizer": "epochs = 5"}),
-        LEARNS,
-        "answer/closed_share",
-    ),
-    "length": Case(
-        "a penalty of length that pays more than answers",
-        ({"lr": "3e-4"}, {"learning": "overlong = { longest = 60, buffer = 50, penalty = 3.0 }"}),
-        ({"lr": "3e-4"}, {"learning": "overlong = { longest = 400, buffer = 100, penalty = 1.0 }"}),
-        "search/mean",
-    ),
+    "rate": Case("a rate that is too high", ({"lr": "3e-3"}, {}), LEARNS, "answer/closed_share"),
     "flat": Case(
         "a reward that all rollouts get",
-        ({"lr": "3e-4"}, {"reward": "settings = { format_bonus = 1.0 }\nweights = { answer = 0.0 }"}),
+        ({"lr": "3e-4", "steps": 22}, {"reward": "settings = { format_bonus = 1.0 }\nweights = { answer = 0.0 }"}),
         LEARNS,
         "reward/total_std",
     ),
