@@ -1,4 +1,4 @@
-"""Break runs of reinforcement learning on purpose, each beside one that differs in the setting that mends it.
+"""Break runs of reinforcement learning on purpose, each beside one that differs in the setting that fixes it.
 
 Writes runs into a folder (a run that ended, or stopped itself, is not made again) and collapse.json with a plot of each
 case beside the other benchmarks; docs/collapse.md shows them.
@@ -19,7 +19,7 @@ RECIPE: Final = Path("train/recipes/tiny_grpo.toml")
 START: Final = Path("lab/checkpoints/tiny-v2/hub")
 COMMON: Final = {"prompts": 6, "group": 6, "evaluate_every_steps": 4, "dev_questions": 32, "save_every_steps": 100}
 BROKEN: Final = "#b8572b"
-MENDED: Final = "#2b7fb8"
+FIXED: Final = "#2b7fb8"
 Curve = Sequence[tuple[int, float]]
 
 
@@ -30,9 +30,9 @@ class Case:
     title: str
     breaks: tuple[Mapping[str, Any], Mapping[str, str]]
     """Values in the place of the recipe's, and lines that are put under a table of it."""
-    mends: tuple[Mapping[str, Any], Mapping[str, str]]
+    fixes: tuple[Mapping[str, Any], Mapping[str, str]]
     figure: str
-    """That tells it early, beside the EM on dev questions."""
+    """That shows it early, beside the EM on dev questions."""
 
 
 LEARNS: Final[tuple[Mapping[str, Any], Mapping[str, str]]] = ({"lr": "3e-4"}, {})
@@ -56,18 +56,18 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=2, help="runs beside each other, one thread each")
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
     args = parser.parse_args()
-    wanted = {run_of(name, side): (name, side) for name in args.cases for side in ("broken", "mended")}
+    wanted = {run_of(name, side): (name, side) for name in args.cases for side in ("broken", "fixed")}
     with ThreadPoolExecutor(args.at_once) as threads:
         said = threads.map(lambda run: made(args.runs / run, *wanted[run], steps=args.steps), wanted)
         report(args.cases, dict(zip(wanted, said, strict=True)), args.runs, out=args.out)
 
 
 def run_of(name: str, side: str) -> str:
-    """The folder of a run; what mends several cases is run once."""
+    """The folder of a run; what fixes several cases is run once."""
     case = CASES[name]
     if side == "broken":
         return f"{name}-broken"
-    return next(f"{one}-mended" for one, other in CASES.items() if other.mends == case.mends)
+    return next(f"{one}-fixed" for one, other in CASES.items() if other.fixes == case.fixes)
 
 
 def made(run: Path, name: str, side: str, *, steps: int) -> str:
@@ -76,7 +76,7 @@ def made(run: Path, name: str, side: str, *, steps: int) -> str:
     if done.is_file():
         return done.read_text(encoding="utf-8")
     run.mkdir(parents=True, exist_ok=True)
-    changes, extra = case.breaks if side == "broken" else case.mends
+    changes, extra = case.breaks if side == "broken" else case.fixes
     recipe = run / "recipe.toml"
     recipe.write_text(recipe_of({**COMMON, "steps": steps, **changes}, extra), encoding="utf-8")
     command = [sys.executable, "-m", "agent.cli", "train", "rl", "--recipe", str(recipe), "--start", str(START)]
@@ -110,7 +110,7 @@ def report(cases: Sequence[str], said: Mapping[str, str], runs: Path, *, out: Pa
     figures: dict[str, Any] = {}
     for name in cases:
         case, sides = CASES[name], {}
-        for side in ("broken", "mended"):
+        for side in ("broken", "fixed"):
             run, names = run_of(name, side), ("trainer/dev_em", case.figure)
             curves = {figure: curve(runs / run / "run", figure) for figure in names}
             sides[side] = {"stopped": said[run], **curves}
@@ -144,7 +144,7 @@ def plot(case: Case, sides: Mapping[str, Mapping[str, Any]]) -> str:
             y = top + (1 - share) * height
             drawn.append(f'<path d="M{x0} {y:.1f}h{width}" stroke="#777" stroke-opacity=".25"/>')
             drawn.append(f'<text x="{x0 - 6}" y="{y + 4:.1f}" text-anchor="end">{share * most:.2g}</text>')
-        for colour, side in ((MENDED, "mended"), (BROKEN, "broken")):
+        for colour, side in ((FIXED, "fixed"), (BROKEN, "broken")):
             points = [
                 f"{x0 + step / last * width:.1f} {top + (1 - min(value, most) / most) * height:.1f}"
                 for step, value in sides[side][figure]
@@ -153,7 +153,7 @@ def plot(case: Case, sides: Mapping[str, Mapping[str, Any]]) -> str:
         for step in (0, last // 2, last):
             x = x0 + step / last * width
             drawn.append(f'<text x="{x:.1f}" y="{top + height + 18}" text-anchor="middle">{step}</text>')
-    for place, (colour, side) in enumerate(((BROKEN, "broken"), (MENDED, "mended"))):
+    for place, (colour, side) in enumerate(((BROKEN, "broken"), (FIXED, "fixed"))):
         drawn.append(f'<text x="{left + 80 * place}" y="{top + height + 42}" fill="{colour}">{side}</text>')
     return "\n".join([*drawn, "</svg>"]) + "\n"
 

@@ -20,13 +20,13 @@ def test_the_page_shows_every_run() -> None:
     assert set(re.findall(r"bench/collapse-(\w+)\.svg", PAGE)) == set(RUNS)
     for case, run in RUNS.items():
         assert (ROOT / "docs" / "bench" / f"collapse-{case}.svg").is_file()
-        cells = [f"{em(case, side)[-1]:.3f}".removeprefix("0") for side in ("broken", "mended")]
+        cells = [f"{em(case, side)[-1]:.3f}".removeprefix("0") for side in ("broken", "fixed")]
         assert f"| {run['title']} | {' | '.join(cells)} |" in PAGE
 
 
 def test_a_rate_that_is_too_high_breaks_the_policy_and_a_rule_ends_the_run() -> None:
     assert em("rate", "broken")[-1] < em("rate", "broken")[0] - 0.3
-    assert em("rate", "mended")[-1] >= em("rate", "mended")[0]
+    assert em("rate", "fixed")[-1] >= em("rate", "fixed")[0]
     assert "answers are no longer closed" in RUNS["rate"]["broken"]["stopped"]
 
 
@@ -36,5 +36,5 @@ def test_a_reward_that_all_get_teaches_nothing_and_a_rule_ends_the_run() -> None
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_what_mends_a_run_lets_it_end(case: str) -> None:
-    assert RUNS[case]["mended"]["stopped"] == ""
+def test_what_fixes_a_run_lets_it_end(case: str) -> None:
+    assert RUNS[case]["fixed"]["stopped"] == ""

@@ -37,6 +37,6 @@ def _say_once() -> None:
 
 def _has_bf16() -> bool:
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        return True  # it is not asked here: torch knows the names of x86's instructions alone
+        return True  # torch knows the names of x86's instructions alone
     able: Mapping[str, Any] = torch.cpu.get_capabilities()
     return bool(able.get("avx512_bf16") or able.get("amx_bf16"))

@@ -31,10 +31,6 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def _is_empty(value: object) -> bool:
-    return not value
-
-
 class RlStage(_Part):
     """A part of the curriculum: which types of questions of the little world, until which share of the steps."""
 
@@ -63,26 +59,19 @@ class RlData(WorldData):
     dev: Path | None = Field(default=None, exclude_if=_is_none)
     """A list that is answered greedily every `evaluate_every_steps` steps, its first `dev_questions`; left out, none.
     Little worlds have dev worlds of their own."""
-    dev_search: dict[str, Any] = Field(default_factory=dict, exclude_if=_is_empty)
+    dev_search: dict[str, Any] | None = Field(default=None, exclude_if=_is_none)
     """As `search`, for the sources of `dev`; left out, the same ones."""
 
     @model_validator(mode="after")
-    def _sources_belong_to_a_list(self) -> Self:
-        if self.search and self.questions is None:
+    def _belongs_together(self) -> Self:
+        listed = self.questions is not None
+        if self.search and not listed:
             raise ValueError("`search` is for a question list; a little world has its own sources: name `questions`")
-        return self
-
-    @model_validator(mode="after")
-    def _dev_belongs_to_a_list(self) -> Self:
-        if self.dev is not None and self.questions is None:
+        if self.dev is not None and not listed:
             raise ValueError("`dev` is for a question list; little worlds have dev worlds: name `questions`")
         if self.dev_search and self.dev is None:
             raise ValueError("`dev_search` is for the questions of `dev`: name that, too")
-        return self
-
-    @model_validator(mode="after")
-    def _a_list_has_no_difficulty(self) -> Self:
-        if self.difficulty and self.questions is not None:
+        if self.difficulty and listed:
             raise ValueError("`difficulty` is for little worlds: leave it out, or `questions`")
         return self
 

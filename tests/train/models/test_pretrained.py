@@ -382,9 +382,8 @@ def test_a_policy_of_ours_is_trained_on_the_model_it_is_served_with(
     adapter = tmp_path / "adapter"
     adapter.mkdir()
     config = {"peft_type": "LORA", "base_model_name_or_path": "HuggingFaceTB/SmolLM2-135M-Instruct", "r": 4}
-    (adapter / "adapter_config.json").write_text(
-        json.dumps({**config, "lora_alpha": 4, "target_modules": ["q_proj"]}), encoding="utf-8"
-    )
+    config |= {"lora_alpha": 4, "target_modules": ["q_proj"]}
+    (adapter / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
     if served:
         (adapter / "cairn.json").write_text('{"name": "mine"}', encoding="utf-8")
 
