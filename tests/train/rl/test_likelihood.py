@@ -52,12 +52,12 @@ class Compared(RlTrainer):
 def test_the_term_is_added_to_each_update_but_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hot = str(hot_checkpoint(tmp_path / "hot"))
     learning = {"credit": {"keep_likelihood": WEIGHT}}
-    small = recipe(2, start=hot, learning=learning, optimizer={"minibatches": 2, "micro_batches": 1, "lr": 1e-3})
+    small = recipe(4, start=hot, learning=learning, optimizer={"minibatches": 2, "micro_batches": 1, "lr": 1e-3})
     Compared.found = []
     monkeypatch.setattr(run_module, "RlTrainer", Compared)
     lines: list[Any] = []
     assert RlRun(small, tmp_path / "run", threads=1).go(lambda _, figures: lines.append(figures))
-    assert [place for place, _, _ in Compared.found] == [0, 1, 0, 1]
+    assert [place for place, _, _ in Compared.found] == [0, 1] * 4
     assert all(difference == 0 for place, difference, _ in Compared.found if place == 0)
     later = [(difference, by_hand) for place, difference, by_hand in Compared.found if place == 1]
     assert max(by_hand for _, by_hand in later) > 0
