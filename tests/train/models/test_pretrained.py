@@ -206,7 +206,10 @@ def test_layers_that_are_computed_again_have_the_same_gradients(
     assert all(torch.allclose(one, two, rtol=1e-3, atol=1e-6) for one, two in pairs)
 
 
-def test_frozen_weights_are_kept_in_bfloat16_and_trained_ones_in_float32(folder: Path, tmp_path: Path) -> None:
+def test_frozen_weights_are_kept_in_bfloat16_and_trained_ones_in_float32(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     made = recipe(folder / "qwen3", folder / "rows.jsonl", adapter=RANK, optimizer={"bf16": True, "tokens": 6000})
     run = SftRun(made, tmp_path)
     kinds = {(weight.requires_grad, weight.dtype) for weight in run.model.parameters()}
@@ -386,15 +389,8 @@ def test_a_policy_of_ours_is_trained_on_the_model_it_is_served_with(
     (adapter / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
     if served:
         (adapter / "cairn.json").write_text('{"name": "mine"}', encoding="utf-8")
-
-    def own(name: str) -> Path:
-        return tmp_path / name
-
-    def from_the_hub(name: str) -> Path:
-        return tmp_path / "hub" / name
-
     monkeypatch.setattr("agent.models.fetch.at_hand", "smollm2-135m-instruct".__eq__)
-    monkeypatch.setattr("agent.models.ready.hub_folder", own)
-    monkeypatch.setattr("train.models.pretrained.fetch", from_the_hub)
+    monkeypatch.setattr("agent.models.ready.hub_folder", tmp_path.joinpath)
+    monkeypatch.setattr("train.models.pretrained.fetch", (tmp_path / "hub").joinpath)
     expected = "smollm2-135m-instruct" if served else "hub/HuggingFaceTB/SmolLM2-135M-Instruct"
     assert base_folder(str(adapter)) == tmp_path / expected
