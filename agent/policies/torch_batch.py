@@ -145,9 +145,10 @@ class WorkerBatch:
     def _read(self, most: int) -> int:
         """Read at most `most` tokens of the first prompts, and return their number."""
         lines = self._first(most)
-        pieces = [line.unread[:most] for line in lines]
         if not lines:
             return 0
+        pieces = [line.unread[:most] for line in lines]
+        count = sum(map(len, pieces))
         try:
             read = self._rows.extend_all([(line.cache, piece) for line, piece in zip(lines, pieces, strict=True)])
         except Exception as error:  # noqa: BLE001 - it belongs to these lines alone
@@ -155,15 +156,15 @@ class WorkerBatch:
                 self._close(line)
                 line.finish(f"the transformers engine failed: {error}")
                 self._reading.remove(line)
-            return sum(map(len, pieces))
+            return count
         for line, (cache, logits) in zip(lines, read, strict=True):
             line.cache = cache
             if not line.unread:
                 line.logits = logits
                 self._reading.remove(line)
                 self._ready.append(line)
-        self.use = self.use.more(read=sum(map(len, pieces)))
-        return sum(map(len, pieces))
+        self.use = self.use.more(read=count)
+        return count
 
     def _first(self, most: int) -> list[ContextLine]:
         """The lines that are read now: the first one, or as many as are read together where that is faster.
@@ -173,6 +174,8 @@ class WorkerBatch:
         lines: list[ContextLine] = []
         longest = 0
         for line in list(self._reading):
+            if lines and not self._together:
+                break
             if line.over:
                 self._close(line)
             if line.over:  # no request joined meanwhile
@@ -180,7 +183,7 @@ class WorkerBatch:
                 self._remember(line.works, line.cache)
                 continue
             longest = max(longest, len(line.unread))
-            if lines and (not self._together or longest * (len(lines) + 1) > most):
+            if lines and longest * (len(lines) + 1) > most:
                 break
             lines.append(line)
         return lines
