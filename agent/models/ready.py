@@ -24,7 +24,7 @@ from agent.models.wheel import DEFAULT
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
 
-_FORM: Final = 1
+_FORM: Final = 2
 """Of what is converted; another number makes what is in the cache void."""
 _PROTOCOLS: Final = ("cairn", "multisearch")
 _PROTOCOL_BYTES: Final = 1 << 20

@@ -19,8 +19,9 @@ from agent.policies.checkpoint import write_manifest
 from agent.policies.model_folder import About
 
 Quantization = Literal["int8", "float32"]
-STORED: Final = {"int8": "int8_float32", "float32": "float32"}
-"""What is not quantized stays float32: few CPUs compute in anything shorter."""
+MOST_INT8: Final = 64
+"""The largest weight. Without VNNI, a CPU adds two products of an activation (0 to 255) and a weight in 16 bits, where
+127, CTranslate2's own choice, overflows: SmolLM2 then picks another token in one place of six."""
 Report = Callable[[int, int], None]
 """Gets the layers that are done, and how many there are."""
 
@@ -48,28 +49,28 @@ def write_ct2(
         CheckpointError: the model cannot be read or converted.
         OSError: the folder cannot be written.
     """
-    spec = _spec(weights, base.tokenizer, STORED[quantization], report)
+    spec = _spec(weights, base.tokenizer, quantization, report)
     spec.save(str(out))
     (out / "tokenizer.json").write_text(base.tokenizer.json, encoding="utf-8")
     write_manifest(out, about)
 
 
-def _spec(weights: ModelWeights, tokenizer: TokenizerFiles, stored: str, report: Report) -> Any:
+def _spec(weights: ModelWeights, tokenizer: TokenizerFiles, quantization: Quantization, report: Report) -> Any:
     shape = weights.shape
     spec = _empty(shape)
     decoder = spec.decoder
     decoder.scale_embeddings = False
     decoder.embeddings.weight = weights.read(EMBEDDINGS)
-    _pack(decoder.embeddings, stored)
+    _pack(decoder.embeddings, quantization)
     decoder.layer_norm.gamma = weights.read(LAST_NORM)
     if shape.tied:
         decoder.projection.weight = decoder.embeddings.weight
     else:
         decoder.projection.weight = weights.read(HEAD)
-        _pack(decoder.projection, stored)
+        _pack(decoder.projection, quantization)
     for number, layer in enumerate(decoder.layer):
         report(number, shape.layers)
-        _fill(layer, weights, f"model.layers.{number}", stored)
+        _fill(layer, weights, f"model.layers.{number}", quantization)
     report(shape.layers, shape.layers)
     spec.register_vocabulary(tokens_of(tokenizer.json, shape.vocabulary))
     spec.config.bos_token = tokenizer.begin or tokenizer.padding or tokenizer.end
@@ -108,7 +109,7 @@ def _empty(shape: DecoderShape) -> Any:
     )
 
 
-def _fill(layer: Any, weights: ModelWeights, prefix: str, stored: str) -> None:
+def _fill(layer: Any, weights: ModelWeights, prefix: str, quantization: Quantization) -> None:
     attention, feed = layer.self_attention, layer.ffn
     attention.layer_norm.gamma = weights.read(f"{prefix}.input_layernorm.weight")
     feed.layer_norm.gamma = weights.read(f"{prefix}.post_attention_layernorm.weight")
@@ -119,7 +120,7 @@ def _fill(layer: Any, weights: ModelWeights, prefix: str, stored: str) -> None:
     if weights.shape.kind == "qwen3":
         attention.q_norm.gamma = weights.read(f"{prefix}.self_attn.q_norm.weight")
         attention.k_norm.gamma = weights.read(f"{prefix}.self_attn.k_norm.weight")
-    _pack(attention.linear[0], stored)
+    _pack(attention.linear[0], quantization)
     for part, name in (
         (attention.linear[1], "self_attn.o_proj"),
         (feed.linear_0, "mlp.gate_proj"),
@@ -127,11 +128,36 @@ def _fill(layer: Any, weights: ModelWeights, prefix: str, stored: str) -> None:
         (feed.linear_1, "mlp.down_proj"),
     ):
         part.weight = weights.read(f"{prefix}.{name}.weight")
-        _pack(part, stored)
+        _pack(part, quantization)
 
 
-def _pack(part: Any, stored: str) -> None:
+def _pack(part: Any, quantization: Quantization) -> None:
     """Quantize one matrix now, so that the floats of few are in memory at a time."""
-    part.weight = np.require(part.weight, np.float32, ["C", "W"])  # the library changes it in place
+    part.weight = np.require(part.weight, np.float32, ["C"])
     part.validate()
-    part.optimize(stored)
+    if quantization == "int8":
+        to_int8(part)
+
+
+def to_int8(part: Any) -> None:
+    """Quantize the matrix of one part of a specification: each row has a scale, its largest is `MOST_INT8`."""
+    weight = part.weight.to("float32").numpy()
+    largest = np.abs(weight).max(axis=-1, keepdims=True)
+    scale = MOST_INT8 / np.maximum(largest, MOST_INT8 / np.finfo(np.float32).max)
+    kept: Any = importlib.import_module("ctranslate2.specs.model_spec").NumpyVariable
+    part.weight = kept(np.rint(weight * scale).astype(np.int8))
+    part.weight_scale = kept(scale[..., 0].astype(np.float32))
+
+
+def all_to_int8(spec: Any) -> None:
+    """Quantize each matrix of a specification that another converter has filled; all else becomes float32."""
+    index_spec: Any = importlib.import_module("ctranslate2.specs.model_spec").index_spec
+    for name, value in spec.variables().items():
+        scope, _, key = name.rpartition("/")
+        part = index_spec(spec, scope)
+        if isinstance(value, str):
+            continue  # the name of a matrix that is stored once and used twice
+        if key == "weight" and hasattr(part, "weight_scale"):
+            to_int8(part)
+        elif value.dtype in ("float16", "bfloat16"):
+            setattr(part, key, value.to("float32"))

@@ -10,21 +10,19 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from agent.errors import CheckpointError
 from agent.files.foreign import read_text
+from agent.models.to_ct2 import Quantization, all_to_int8
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
 from train.checkpoints.garbage import frozen_heap
 from train.checkpoints.own_protocols import put_beside
 
-Quantization = Literal["int8", "float32"]
-_STORED = {"int8": "int8_float32", "float32": "float32"}
-"""What is not quantized is kept in float32: few CPUs compute in the bfloat16 that a checkpoint may be saved in."""
 DEFAULT_PROTOCOLS = ("cairn", "multisearch")
-_ALIKE: Final = {"int8": 0.99, "float32": 0.999}
+_ALIKE: Final = {"int8": 0.98, "float32": 0.999}
 """How well logits of the engine must agree with the model's, as a correlation."""
 _PROBED: Final = 48
 _PROBED_MOST: Final = 1024
@@ -231,13 +229,21 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization, probe: _P
             probe.ask(model)
             return model
 
+        def write(self) -> None:
+            spec = self._load()
+            spec.validate()
+            spec.optimize("float32" if quantization == "float32" else None)
+            if quantization == "int8":
+                all_to_int8(spec)
+            spec.save(str(out_dir))
+
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
             return tokenizer_class.from_pretrained(model_name_or_path, **kwargs | {"trust_remote_code": False})
 
     try:
         converter = Converter(str(hub_dir))
         with frozen_heap():
-            converter.convert(str(out_dir), quantization=_STORED[quantization], force=True)
+            converter.write()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{hub_dir} cannot be converted: {error}") from error
     finally:

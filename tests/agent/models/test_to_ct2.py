@@ -1,6 +1,7 @@
 """What the embedded engine gets: what CTranslate2's own converter writes, and the log-probabilities of transformers."""
 
 import asyncio
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from agent.errors import CheckpointError
 from agent.models.base import Base, open_base
 from agent.models.safetensors_file import Floats
 from agent.models.shape import Kind
-from agent.models.to_ct2 import Quantization, write_ct2
+from agent.models.to_ct2 import MOST_INT8, Quantization, to_int8, write_ct2
 from agent.models.to_hub import write_hub
 from agent.policies.base import Sampling
 from agent.policies.checkpoint import open_checkpoint
@@ -138,3 +139,18 @@ def test_the_shipped_checkpoint_converts_as_it_was_converted(tmp_path: Path):
     theirs = export_checkpoint(HUB, tmp_path / "theirs")
     assert ours.manifest.files["model.bin"] == theirs.manifest.files["model.bin"]
     assert ours.manifest.files["vocabulary.json"] == theirs.manifest.files["vocabulary.json"]
+
+
+def test_two_products_of_an_int8_weight_fit_16_bits():
+    """CPUs without VNNI add two products of an activation, 0 to 255, and a weight in 16 bits."""
+    part: Any = importlib.import_module("ctranslate2.specs.common_spec").LinearSpec()
+    part.weight = np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
+    part.weight[2] = 0
+    part.validate()
+    floats: Floats = part.weight.numpy().copy()
+    to_int8(part)
+    packed: Floats = part.weight.numpy().astype(float)
+    scale: Floats = part.weight_scale.numpy()[:, None]
+    assert np.abs(packed).max(axis=1).tolist() == [MOST_INT8, MOST_INT8, 0, *[MOST_INT8] * 3]
+    assert np.iinfo(np.int16).max >= 2 * 255 * MOST_INT8
+    assert (np.abs(packed / scale - floats) <= 0.5001 / scale).all()
