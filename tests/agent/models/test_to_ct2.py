@@ -143,13 +143,13 @@ def test_the_shipped_checkpoint_converts_as_it_was_converted(tmp_path: Path):
 
 def test_two_products_of_an_int8_weight_fit_16_bits():
     """CPUs without VNNI add two products of an activation, 0 to 255, and a weight in 16 bits."""
+    floats: Floats = np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
+    floats[2] = 0
     part: Any = importlib.import_module("ctranslate2.specs.common_spec").LinearSpec()
-    part.weight = np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
-    part.weight[2] = 0
+    setattr(part, "weight", floats.copy())  # noqa: B010: the type checker would take it to be an array for good
     part.validate()
-    floats: Floats = part.weight.numpy().copy()
     to_int8(part)
-    packed: Floats = part.weight.numpy().astype(float)
+    packed: Floats = part.weight.numpy().astype(np.float32)
     scale: Floats = part.weight_scale.numpy()[:, None]
     assert np.abs(packed).max(axis=1).tolist() == [MOST_INT8, MOST_INT8, 0, *[MOST_INT8] * 3]
     assert np.iinfo(np.int16).max >= 2 * 255 * MOST_INT8
