@@ -61,7 +61,7 @@ long: $(DEV)/.installed  ## Run the studies that CI leaves out; their last resul
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
-	$(VLLM)/bin/python -m pytest -n 2 $(SHARED) -m vllm -W default $(ARGS) tests/agent/policies tests/server/test_vllm.py tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
+	$(VLLM)/bin/python -m pytest -n 2 $(SHARED) -m vllm -W default $(ARGS) tests/agent/policies tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
 
 clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients

@@ -1,8 +1,9 @@
 """Whole runs of `cairn train rl` whose rollouts are vLLM's, in this process and of vLLM's own server, on a CPU.
 
-Servers take half a minute to start, so they start beside the other tests.
+Servers take half a minute to start, so they start beside the other tests, and one that has started is a teacher, too.
 """
 
+import asyncio
 import importlib.util
 import json
 import tempfile
@@ -31,17 +32,19 @@ from agent.trace import Trace  # noqa: E402
 from agent.trace.samples import to_samples  # noqa: E402
 from tests.agent.models.case import real_gguf  # noqa: E402
 from tests.agent.policies.vllm_case import ServerProcess, free_port, started_server  # noqa: E402
-from tests.train.rl.small import hot_checkpoint  # noqa: E402
+from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
+from train.rl.batch import WeightedRow  # noqa: E402
 from train.rl.commands import rl  # noqa: E402
 from train.rl.recipe import RlRecipe, read_rl_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.states import newest_state  # noqa: E402
 from train.rl.tasks import Ask, tasks_of  # noqa: E402
+from train.rl.teacher import open_teacher  # noqa: E402
 from train.rl.vllm_worker import WORKER  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
-STEPS = 20
-KILLED_IN = 5
+STEPS = 8
+KILLED_IN = 2
 """The step, from 0, in whose rollouts the server is killed."""
 CLOSE = 1e-3
 """Log-probabilities of two programs in float32."""
@@ -105,7 +108,7 @@ alpha = 16
 
 def tiny_recipe(path: Path, start: Path, *, engine: str) -> Path:
     said = RECIPE.format(
-        start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=1e-4, saved=1, more=""
+        start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=3e-4, saved=1, more=""
     )
     path.write_text(said, encoding="utf-8")
     return path
@@ -191,7 +194,10 @@ def check_last_step(out: Path, start: Path) -> None:
 
 
 @pytest.mark.usefixtures("tiny_server")  # it starts meanwhile
-def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(starts: Starts, tmp_path: Path) -> None:
+def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(
+    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")  # its model has a process of its own, as users have it
     path = tiny_recipe(tmp_path / "recipe.toml", starts.tiny, engine=IN_PROCESS)
     rl(path, tmp_path / "run", threads=1)
     check_figures(tmp_path / "run", steps=STEPS)
@@ -204,6 +210,26 @@ def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(st
     check_figures(tmp_path / "run", steps=3)
     assert furthest(starts.small, traces_of(tmp_path / "run", 1)) < CLOSE
     assert furthest(starts.small, traces_of(tmp_path / "run", 3)) > FAR
+
+
+def test_vllms_server_scores_a_rows_tokens_as_the_same_model_does_here(
+    starts: Starts, tiny_server: ServerProcess
+) -> None:
+    async def scored(**teacher: str) -> Any:
+        opened = await open_teacher(recipe(teacher=teacher))
+        try:
+            return await opened.logprobs(rows)
+        finally:
+            await opened.aclose()
+
+    ids = (5, 9, 300, 7, 44, 45, 46)
+    rows = [WeightedRow(ids[:size], (0.0, *(1.0,) * (size - 1)), (0.0,) * size, (0.0,) * size, 0) for size in (4, 7)]
+    model, url = str(starts.tiny), tiny_server.ready()
+    there = asyncio.run(scored(model=model, base_url=url))
+    with pytest.raises(SetupError, match="does not know the model 'other'"):
+        asyncio.run(scored(model="other", base_url=url))
+    for one, other in zip(there, asyncio.run(scored(model=model)), strict=True):
+        assert one == pytest.approx(other, abs=1e-3)
 
 
 def unwatched(step: int, figures: Mapping[str, float]) -> None:
