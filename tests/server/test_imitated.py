@@ -135,9 +135,9 @@ def test_a_citation_in_a_text_imitates_its_number_however_it_is_spelled(text: st
 def test_the_marks_of_an_answer_are_rewritten_in_time_proportional_to_its_length(sentence: str):
     """Of an endless answer every mark is one of an imitated number: only a bounded number of sentences is compared."""
     written: list[float] = []
-    for length in (5_000, 20_000):
+    for length in (15_000, 60_000):
         citations = Citations()
-        passage = Passage(id="evil", source="web", title="", text=f"{EVIL}. " * 50, url="", number=1)
+        passage = Passage(id="evil", source="web", title="", text=f"{EVIL}. " * 10, url="", number=1)
         citations.show([passage], restarts=False, imitated=[1])
         answer = AnswerText(citations)
         text = "".join(f"{sentence.format(at)}[1]" for at in range(length))[:length]
@@ -146,4 +146,4 @@ def test_the_marks_of_an_answer_are_rewritten_in_time_proportional_to_its_length
             answer.feed(text[at : at + 50])
         answer.finish(text)
         written.append(process_time() - began)
-    assert written[1] < 8 * written[0] + 0.2
+    assert written[1] < 8 * written[0] + 1.0
