@@ -171,7 +171,7 @@ def test_engines_write_the_same_in_float32(cache: ModelCache, documents: Path) -
         lambda: TransformersPolicy.load(str(exact), device="cpu", dtype="float32"),
         lambda: load(exact, kv_cache_memory_bytes=512 << 20),
     ]
-    questions = [question for question, _ in QUESTIONS]
+    questions = [question for question, _ in QUESTIONS[:4]]
     first, *others = (said_by(engine, documents, questions) for engine in engines)
     for other in others:
         assert sum(mine == yours for mine, yours in zip(first, other, strict=True)) >= len(questions) - 1
