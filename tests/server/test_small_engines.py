@@ -91,9 +91,9 @@ def test_what_is_thought_comes_in_pieces_and_the_tokens_are_counted(server: Serv
     question, gold = QUESTIONS[0]
     with OpenAI(base_url=f"{server.address}/v1", api_key="none", timeout=240) as client:
         create: Any = client.chat.completions.create
-        asked: dict[str, Any] = {"model": "cairn", "messages": [{"role": "user", "content": question}]}
-        chunks = list(create(**asked, stream=True, stream_options={"include_usage": True}))
-        whole = create(**asked)
+        request: dict[str, Any] = {"model": "cairn", "messages": [{"role": "user", "content": question}]}
+        chunks = list(create(**request, stream=True, stream_options={"include_usage": True}))
+        whole = create(**request)
     deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
     assert sum(bool(getattr(delta, "reasoning_content", None)) for delta in deltas) > 3
     assert "".join(delta.content or "" for delta in deltas) == whole.choices[0].message.content

@@ -1,4 +1,4 @@
-"""What every engine must show when it dies: whoever asks it gets an error, and every rollout says so on its trace.
+"""What every engine must show when it dies: every turn is an error, and every rollout says so on its trace.
 
 A test class inherits it and gives the fixture `case`; see `tests.agent.policies.engine_case`. Named as the first of its
 bases, it comes after the others: where a start takes long, `dying` may end the engine that they used.
