@@ -57,11 +57,12 @@ slow: $(DEV)/.installed  ## Run the tests that take longer.
 	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
 	$(BIN)/python -m pytest -n 3 $(SHARED) -m "$(SLOW)" $(ARGS) --ignore $(TIMED) || test $$? -eq 5
 
-long: $(DEV)/.installed  ## Run the studies that CI leaves out; their last result is in docs/long.md.
+long: $(DEV)/.installed $(VLLM)/.installed  ## Run the studies that CI leaves out; their last result is in docs/long.md.
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)
+	$(VLLM)/bin/python -m pytest -m "long and vllm" -W default --durations=0 --durations-min=1 $(ARGS) tests/train/rl
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
-	$(VLLM)/bin/python -m pytest -n 2 $(SHARED) -m vllm -W default $(ARGS) tests/agent/policies tests/server/test_vllm.py tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
+	$(VLLM)/bin/python -m pytest -n 2 $(SHARED) -m "vllm and not long" -W default $(ARGS) tests/agent/policies tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
 
 clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients

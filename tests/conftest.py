@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 FIRST: Final = (
+    "tests/train/rl/test_vllm",
     "tests/agent/policies/test_vllm",
     "tests/server/test_small_engines",
     "tests/train/evaluation",

@@ -12,6 +12,7 @@ README.md         the same for people, with examples
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
 from operator import not_
 from pathlib import Path
@@ -87,6 +88,16 @@ def load_world(which: str | Path) -> World:
         SetupError: there is none, or its files are not what its card says, or it is too large to be held.
     """
     folder = folder_of(which)
+    return _load_once(folder) if folder.parent == _LISTS else _load(folder)
+
+
+@cache
+def _load_once(folder: Path) -> World:
+    """The lists of the package do not change while it runs, and an agent asks for its world more than once."""
+    return _load(folder)
+
+
+def _load(folder: Path) -> World:
     card = read_card(folder)
     if card.documents > MOST_HELD:
         raise SetupError(

@@ -137,7 +137,7 @@ def test_the_marks_of_an_answer_are_rewritten_in_time_proportional_to_its_length
     written: list[float] = []
     for length in (15_000, 60_000):
         citations = Citations()
-        passage = Passage(id="evil", source="web", title="", text=f"{EVIL}. " * 50, url="", number=1)
+        passage = Passage(id="evil", source="web", title="", text=f"{EVIL}. " * 10, url="", number=1)
         citations.show([passage], restarts=False, imitated=[1])
         answer = AnswerText(citations)
         text = "".join(f"{sentence.format(at)}[1]" for at in range(length))[:length]

@@ -72,30 +72,8 @@ def test_loopback_is_known_in_all_its_spellings() -> None:
     assert [h for h in ("0.0.0.0", "::", "10.0.0.1", "example.org", "") if is_loopback(h)] == []
 
 
-def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
-    code = (
-        "import sys\n"
-        "from agent.cli import run\n"
-        "from agent.policies.scripted import ScriptedPolicy\n"
-        "import agent.build.agent, agent.policies.local_servers\n"
-        "agent.build.agent.build_policy = lambda settings, sources: ScriptedPolicy(('<answer>Yes</answer>',))\n"
-        "agent.policies.local_servers.PORTS = {}\n"
-        "sys.exit(run(['serve', '--port', '0']))\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        first = server.stderr.readline()
-        assert "answers at http://127.0.0.1:" in first
-        banner = [server.stderr.readline() for _ in range(5)]
-        assert any("curl -N http://127.0.0.1:" in line for line in banner)
-        server.send_signal(signal.SIGINT)
-        rest = server.stderr.read()
-        assert server.wait(timeout=20) == 130
-    assert "Traceback" not in rest
-
-
-def start_with(ports: dict[int, str], *options: str) -> list[str]:
-    """What `cairn serve` prints until its curl line, on a machine with these ports."""
+def start_with(ports: dict[int, str], *options: str) -> tuple[list[str], str]:
+    """What `cairn serve` prints until its curl line, on a machine with these ports, and what after Ctrl-C."""
     code = (
         "import sys\n"
         "from agent.cli import run\n"
@@ -113,52 +91,54 @@ def start_with(ports: dict[int, str], *options: str) -> list[str]:
         server.send_signal(signal.SIGINT)
         rest = server.stderr.read()
         assert server.wait(timeout=20) == 130, rest
-    return lines
+    return lines, rest
 
 
-def test_a_start_without_a_model_names_the_model_servers_of_this_machine() -> None:
-    with model_servers.in_thread(model_servers.ollama("qwen3:8b", "two words")) as port:
-        lines = start_with({port: "Ollama"})
+def test_the_command_serves_until_ctrl_c_and_names_the_model_servers_that_answer() -> None:
+    with (
+        model_servers.in_thread(model_servers.ollama("qwen3:8b", "two words")) as port,
+        model_servers.in_thread({"*": Reply(how="hang")}) as silent,
+    ):
+        lines, rest = start_with({port: "Ollama", silent: "LM Studio"})
+    assert "answers at http://127.0.0.1:" in lines[0]
+    assert "curl -N http://127.0.0.1:" in lines[-1]
     found = [line.strip() for line in lines if "runs on this machine" in line]
     command = f"cairn serve --base-url http://127.0.0.1:{port}/v1 --model qwen3:8b"
     assert found == [f"Ollama runs on this machine: {command}"]
+    assert "Traceback" not in rest
 
 
-def test_a_start_looks_for_no_model_where_one_is_named_or_none_writes() -> None:
+def test_a_start_looks_for_no_model_where_one_is_named() -> None:
     with model_servers.in_thread(model_servers.ollama("qwen3:8b")) as port:
-        for options in (("--checkpoint", str(ENGINE)), ("--retrieval-only",)):
-            lines = start_with({port: "Ollama"}, *options)
-            assert lines
-            assert not [line for line in lines if "runs on this machine" in line]
-
-
-def test_a_start_waits_for_no_server_that_is_silent() -> None:
-    with model_servers.in_thread({"*": Reply(how="hang")}) as port:
-        lines = start_with({port: "LM Studio"})
-    assert "answers at http://127.0.0.1:" in lines[0]
+        lines, _ = start_with({port: "Ollama"}, "--checkpoint", str(ENGINE))
+    assert lines
     assert not [line for line in lines if "runs on this machine" in line]
 
 
-def test_alone_retrieval_starts_light_and_ends_with_ctrl_c() -> None:
-    code = (
-        "import sys\n"
-        "from agent.cli import run\n"
-        "status = run(['serve', '--retrieval-only', '--port', '0'])\n"
-        "heavy = {'torch', 'openai', 'ctranslate2', 'transformers', 'sentence_transformers', 'faiss'} & set(sys.modules)\n"
-        "sys.exit(f'it imported {heavy}' if heavy else status)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        first = server.stderr.readline()
-        assert "retrieves at http://127.0.0.1:" in first
-        address = first.split()[3]
-        banner = [server.stderr.readline() for _ in range(4)]
-        assert any(f"curl {address}" in line for line in banner)
-        found = httpx2.post(address, json={"queries": ["who"]}, trust_env=False).json()
-        server.send_signal(signal.SIGINT)
-        rest = server.stderr.read()
-        assert server.wait(timeout=20) == 130, rest
+def test_alone_retrieval_starts_light_looks_for_no_model_and_ends_with_ctrl_c() -> None:
+    with model_servers.in_thread(model_servers.ollama("qwen3:8b")) as port:
+        code = (
+            "import sys\n"
+            "from agent.cli import run\n"
+            "import agent.policies.local_servers\n"
+            f"agent.policies.local_servers.PORTS = {{{port}: 'Ollama'}}\n"
+            "status = run(['serve', '--retrieval-only', '--port', '0'])\n"
+            "heavy = {'torch', 'openai', 'ctranslate2', 'transformers', 'sentence_transformers', 'faiss'} & set(sys.modules)\n"
+            "sys.exit(f'it imported {heavy}' if heavy else status)\n"
+        )
+        with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            first = server.stderr.readline()
+            assert "retrieves at http://127.0.0.1:" in first
+            address = first.split()[3]
+            banner = [server.stderr.readline() for _ in range(4)]
+            assert any(f"curl {address}" in line for line in banner)
+            found = httpx2.post(address, json={"queries": ["who"]}, trust_env=False).json()
+            server.send_signal(signal.SIGINT)
+            rest = server.stderr.read()
+            assert server.wait(timeout=20) == 130, rest
     assert len(found["result"]) == 1
+    assert "runs on this machine" not in "".join((*banner, rest))
 
 
 def test_what_was_loaded_at_the_start_is_no_longer_looked_through_for_cycles() -> None:

@@ -37,6 +37,7 @@ pytestmark = [
 
 
 class Server(NamedTuple):
+    engine: str
     running: Running
     address: str
 
@@ -67,7 +68,7 @@ def server(
     environment |= {"OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     with running([str(word) for word in command], env=environment, cwd=folder) as program:
         said = program.wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", program.said))
-        yield Server(program, said[0])
+        yield Server(request.param, program, said[0])
 
 
 def reasons(server: Server) -> list[str]:
@@ -86,6 +87,21 @@ def test_it_answers_over_http_piece_by_piece(server: Server) -> None:
     assert sum(right) >= len(QUESTIONS) - 1, said
 
 
+def test_what_is_thought_comes_in_pieces_and_the_tokens_are_counted(server: Server) -> None:
+    question, gold = QUESTIONS[0]
+    with OpenAI(base_url=f"{server.address}/v1", api_key="none", timeout=240) as client:
+        create: Any = client.chat.completions.create
+        request: dict[str, Any] = {"model": "cairn", "messages": [{"role": "user", "content": question}]}
+        chunks = list(create(**request, stream=True, stream_options={"include_usage": True}))
+        whole = create(**request)
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert sum(bool(getattr(delta, "reasoning_content", None)) for delta in deltas) > 3
+    assert "".join(delta.content or "" for delta in deltas) == whole.choices[0].message.content
+    assert gold in whole.choices[0].message.content
+    assert whole.choices[0].finish_reason == "stop"
+    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens > 0
+
+
 def test_a_client_that_leaves_in_the_middle_ends_its_run(server: Server) -> None:
     with OpenAI(base_url=f"{server.address}/v1", api_key="none", timeout=240) as client:
         create: Any = client.chat.completions.create
@@ -98,11 +114,35 @@ def test_a_client_that_leaves_in_the_middle_ends_its_run(server: Server) -> None
     assert found.count("cancelled") == 1, found
 
 
-def test_it_ends_on_sigterm(server: Server) -> None:
+def test_it_ends_on_sigterm_with_its_processes(server: Server) -> None:
     process = server.running.process
+    children = _children(process.pid)
+    assert children or server.engine != "vllm", "vLLM's engine is a process of its own"
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == -signal.SIGTERM, server.running.said
+    left = set(children)
+    ends = time.monotonic() + 30
+    while (left := {child for child in left if _runs(child)}) and time.monotonic() < ends:
+        time.sleep(0.1)
+    assert not left
     assert "Traceback" not in server.running.said
+
+
+def _runs(process: int) -> bool:
+    """Whether it is there and has not ended; one that ended may wait for its new parent to look."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _children(process: int) -> list[int]:
+    return [
+        int(child)
+        for path in Path(f"/proc/{process}/task").glob("*/children")
+        for child in path.read_text("utf-8").split()
+    ]
 
 
 def said_by(engine: Callable[[], Policy], documents: Path, questions: Sequence[str]) -> list[list[str]]:
@@ -131,7 +171,7 @@ def test_engines_write_the_same_in_float32(cache: ModelCache, documents: Path) -
         lambda: TransformersPolicy.load(str(exact), device="cpu", dtype="float32"),
         lambda: load(exact, kv_cache_memory_bytes=512 << 20),
     ]
-    questions = [question for question, _ in QUESTIONS]
+    questions = [question for question, _ in QUESTIONS[:4]]
     first, *others = (said_by(engine, documents, questions) for engine in engines)
     for other in others:
         assert sum(mine == yours for mine, yours in zip(first, other, strict=True)) >= len(questions) - 1

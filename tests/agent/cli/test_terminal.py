@@ -6,7 +6,7 @@ import logging
 from unicodedata import category
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.panel import Panel
 from rich.table import Table
@@ -29,6 +29,7 @@ def test_text_keeps_all_that_a_terminal_only_shows(text: str):
     assert printable(text) == "".join(c for c in text if c not in obeyed(text))
 
 
+@settings(max_examples=40)
 @given(st.recursive(st.text(st.characters()), lambda x: st.dictionaries(st.text(), x)))
 def test_json_says_the_same_and_steers_nothing(value: object):
     text = json.dumps(value, ensure_ascii=False)

@@ -9,18 +9,10 @@ from contextlib import aclosing
 
 import pytest
 
-from agent.errors import ContextFull, PolicyError
+from agent.errors import ContextFull
 from agent.policies.base import Chunk, Sampling
-from tests.agent.policies.engine_case import (
-    CAIRN,
-    FOUND,
-    ONE_HOP,
-    TWO_HOPS,
-    EngineCase,
-    ask_until_it_fails,
-    ids_of,
-    turn,
-)
+from agent.trace import Segment
+from tests.agent.policies.engine_case import FOUND, ONE_HOP, TWO_HOPS, EngineCase, ids_of, turn
 
 LONG = 600
 """Tokens that no turn here takes by itself."""
@@ -85,30 +77,32 @@ class ConformanceOfTurns:
 
     # Where it stops
 
-    @pytest.mark.parametrize("width", [1, 2, 3, 5, 9, 17])
+    @pytest.mark.parametrize("width", [1, 2, 5, 17])
     def test_a_turn_stops_at_the_token_that_completes_a_stop_text(self, case: EngineCase, width: int):
         """However the text is cut into tokens and chunks: any piece of what it says may be a stop."""
 
         async def scene():
             free = await turn(case.open(), stop=["</search>"], max_tokens=LONG)
-            for start in range(1 + width, len(free.text) - width, len(free.text) // 5):
-                stop = free.text[start : start + width]
-                context = case.open()
-                segment = await turn(context, stop=["never said", stop], max_tokens=LONG)
-                end = free.text.index(stop) + width
-                assert free.text.startswith(segment.text)
-                assert segment.text[:end].endswith(stop)
-                assert not context.ended_turn
-                if not case.exact:
-                    assert len(segment.text) == end
-                    continue
-                count = len(ids_of(segment))
-                assert segment.ids == ids_of(free)[:count]
-                assert segment.logprobs is not None
-                assert len(segment.logprobs) == count
-                if count > 1:  # one token less, and the stop would not be complete
-                    less = await turn(case.open(), stop=["never said"], max_tokens=count - 1)
-                    assert stop not in less.text
+            starts = range(1 + width, len(free.text) - width, len(free.text) // 5)
+            await asyncio.gather(*(stops(free, free.text[start : start + width]) for start in starts))
+
+        async def stops(free: Segment, stop: str):
+            context = case.open()
+            segment = await turn(context, stop=["never said", stop], max_tokens=LONG)
+            end = free.text.index(stop) + width
+            assert free.text.startswith(segment.text)
+            assert segment.text[:end].endswith(stop)
+            assert not context.ended_turn
+            if not case.exact:
+                assert len(segment.text) == end
+                return
+            count = len(ids_of(segment))
+            assert segment.ids == ids_of(free)[:count]
+            assert segment.logprobs is not None
+            assert len(segment.logprobs) == count
+            if count > 1:  # one token less, and the stop would not be complete
+                less = await turn(case.open(), stop=["never said"], max_tokens=count - 1)
+                assert stop not in less.text
 
         case.run(scene())
 
@@ -286,24 +280,6 @@ class ConformanceOfTurns:
             again, *others = await asyncio.gather(*(sampled(seed) for seed in (1, 2, 3, 4)))
             assert again.ids == first.ids
             assert any(other.ids != first.ids for other in others)
-
-        case.run(scene())
-
-    # Engines that fail
-
-    def test_an_engine_that_dies_raises_a_policy_error_and_hangs_no_one(self, case: EngineCase):
-        async def scene():
-            async with case.dying() as policy:
-                context = policy.open(CAIRN, ONE_HOP)
-                others = [asyncio.create_task(turn(policy.open(CAIRN, ONE_HOP), max_tokens=LONG)) for _ in range(3)]
-                with pytest.raises(PolicyError):
-                    await ask_until_it_fails(context)
-                for segment in context.segments[1:]:
-                    assert segment.by == "policy"
-                    assert segment.ids is None or len(segment.ids) == len(segment.logprobs or ())
-                with pytest.raises(PolicyError):
-                    await turn(policy.open(CAIRN, ONE_HOP), max_tokens=LONG)
-                await asyncio.gather(*others, return_exceptions=True)
 
         case.run(scene())
 

@@ -103,7 +103,9 @@ class ConformanceOfRollouts:
     @pytest.fixture(scope="class")
     @classmethod
     def places(cls, case: EngineCase) -> list[int]:
-        """After how many events a rollout is interrupted: before and at the first ones, then a few up to the end."""
+        """After how many events a rollout is interrupted: before and at the first ones, at the first of every kind, and
+        in the middle and at the end of what is said.
+        """
         events: list[Event] = []
 
         async def scene() -> None:
@@ -111,7 +113,8 @@ class ConformanceOfRollouts:
             await one.run(one.new_trace(ONE_HOP), emit=events.append)
 
         case.run(scene())
-        return [0, 1, 2, *range(3, len(events), max(1, len(events) // 7)), len(events) - 1]
+        first = {event.kind: at for at, event in reversed(list(enumerate(events, start=1)))}
+        return sorted({0, 1, 2, len(events) // 2, len(events) - 1, *first.values()})
 
     # Every reason
 
@@ -207,25 +210,11 @@ class ConformanceOfRollouts:
         assert ended(trace) == ("bad_format", None)
         assert trace.answer is None
 
-    def test_an_engine_that_dies_is_on_the_trace_and_hangs_no_one(self, case: EngineCase):
-        async def scene() -> Sequence[Trace]:
-            async with case.dying() as policy:
-                one = agent(policy)
-                return await asyncio.gather(*(one.run(one.new_trace(TWO_HOPS)) for _ in range(3)))
-
-        for trace in case.run(scene()):
-            assert ended(trace) == ("engine", None)
-            assert trace.infrastructure
-            assert trace.stopped is not None
-            assert trace.stopped.detail
-            agrees(trace, exact=case.exact)
-
     # Anywhere
 
     def test_it_can_be_cancelled_at_any_event(self, case: EngineCase, alone: dict[str, Trace], places: list[int]):
         whole = alone[ONE_HOP]
-        for after in places:
-            trace = case.run(_interrupted(case, after, lambda task, control: task.cancel()))
+        for trace in case.run(_interrupted(case, places, lambda task, control: task.cancel())):
             assert ended(trace) in {("cancelled", None), ("answered", None)}
             agrees(trace, exact=case.exact)
             begun = "".join(segment.text for segment in trace.segments)
@@ -234,8 +223,7 @@ class ConformanceOfRollouts:
         assert [segment.text for segment in again.segments] == [segment.text for segment in whole.segments]
 
     def test_the_answer_can_be_requested_at_any_event(self, case: EngineCase, places: list[int]):
-        for after in places:
-            trace = case.run(_interrupted(case, after, lambda task, control: control.answer_now()))
+        for trace in case.run(_interrupted(case, places, lambda task, control: control.answer_now())):
             assert ended(trace) in {("forced", "user"), ("answered", None)}
             assert trace.answer
             agrees(trace, exact=case.exact)
@@ -259,8 +247,12 @@ class ConformanceOfRollouts:
 End = Callable[["asyncio.Task[Trace]", Control], object]
 
 
-async def _interrupted(case: EngineCase, after: int, end: End) -> Trace:
-    """A rollout in which `end` is called after `count` events."""
+async def _interrupted(case: EngineCase, places: Sequence[int], end: End) -> Sequence[Trace]:
+    """Rollouts, all at once, in each of which `end` is called after another number of events."""
+    return await asyncio.gather(*(_interrupted_after(case, after, end) for after in places))
+
+
+async def _interrupted_after(case: EngineCase, after: int, end: End) -> Trace:
     seen = 0
     control = Control()
     one = agent(case.policy)

@@ -16,7 +16,7 @@ from tests.shipped import HUB
 
 pytestmark = pytest.mark.train
 
-QUESTIONS = 20
+QUESTIONS = 8
 
 
 def rollouts(load: Callable[[], Policy]) -> Sequence[Trace]:

@@ -10,13 +10,14 @@ from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.scripted import ScriptedPolicy
 from tests.agent.policies.conformance import ConformanceOfTurns
+from tests.agent.policies.conformance_deaths import ConformanceOfDeaths
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine_case import EngineCase, engine_case, say
 from tests.shipped import CT2
 
 
-class TestScripted(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
+class TestScripted(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
     @pytest.fixture(scope="class")
     @classmethod
     def case(cls) -> Generator[EngineCase]:
@@ -28,7 +29,7 @@ async def _gone() -> AsyncGenerator[Policy]:
     yield ScriptedPolicy([PolicyError("the engine is gone")] * 9)
 
 
-class TestEmbedded(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
+class TestEmbedded(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
     """In int8, as it is shipped; the checkpoint is the one that all engines are held to.
 
     The suite's questions leave it no two tokens that are nearly tied. With `tiny-v2` one turn differed in company: two

@@ -6,6 +6,7 @@ import pytest
 
 from agent.policies.embedded import EmbeddedPolicy
 from tests.agent.policies.conformance import ConformanceOfTurns
+from tests.agent.policies.conformance_deaths import ConformanceOfDeaths
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine_case import EngineCase, engine_case
@@ -27,7 +28,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Generator[EngineCase]:
     yield from engine_case(load, busy=lambda policy: policy.busy)
 
 
-class TestEmbeddedFloat32(ConformanceOfTurns):
+class TestEmbeddedFloat32(ConformanceOfDeaths, ConformanceOfTurns):
     """Whole rollouts in float32 are those of transformers: test_agreement.py."""
 
 

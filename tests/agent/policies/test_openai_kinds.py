@@ -20,6 +20,7 @@ from agent.policies.openai_policy import Kind, OpenAiPolicy
 from agent.trace import Trace
 from tests.agent.policies.chat_servers import KINDS, MODEL, Spoken, spoken
 from tests.agent.policies.conformance import ConformanceOfTurns
+from tests.agent.policies.conformance_deaths import ConformanceOfDeaths
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine import run
 from tests.agent.policies.engine_case import CAIRN, TWO_HOPS, EngineCase, engine_case, sources
@@ -168,7 +169,7 @@ def test_a_turn_that_may_have_begun_is_never_requested_twice():
         run(scene(server))
 
 
-class _Chat(ConformanceOfTurns, ConformanceOfRollouts):
+class _Chat(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts):
     kind = ""
 
     @pytest.fixture(scope="class")

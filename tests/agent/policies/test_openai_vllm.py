@@ -18,6 +18,7 @@ from agent.policies.openai_chat import ChatPolicy
 from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_policy import OpenAiPolicy
 from tests.agent.policies.conformance import LONG, ConformanceOfTurns
+from tests.agent.policies.conformance_deaths import ConformanceOfDeaths
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine_case import CAIRN, ONE_HOP, EngineCase, engine_case, turn
 from tests.agent.policies.vllm_case import (
@@ -56,7 +57,7 @@ def running(address: str) -> float:
     return sum(map(float, found))
 
 
-class TestVllmServer(ConformanceOfTurns, ConformanceOfRollouts):
+class TestVllmServer(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts):
     @pytest.fixture(scope="class")
     @classmethod
     def case(cls, address: str) -> Generator[EngineCase]:

@@ -18,6 +18,7 @@ from agent.policies.base import Sampling
 from agent.policies.transformers import MISSING, TransformersPolicy
 from agent.settings import load_settings
 from tests.agent.policies.conformance import ConformanceOfTurns
+from tests.agent.policies.conformance_deaths import ConformanceOfDeaths
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine_case import CAIRN, FOUND, ONE_HOP, EngineCase, engine_case, ids_of, turn
@@ -34,16 +35,13 @@ def load() -> TransformersPolicy:
     return TransformersPolicy.load(str(HUB), device="cpu", dtype="float32")
 
 
-class TestTransformers(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def case(cls) -> Generator[EngineCase]:
-        yield from engine_case(load, busy=lambda policy: policy.engine.busy)
-
-
 @pytest.fixture(scope="module")
 def case() -> Generator[EngineCase]:
     yield from engine_case(load, busy=lambda policy: policy.engine.busy)
+
+
+class TestTransformers(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
+    """On a CPU, in float32."""
 
 
 def used(case: EngineCase) -> tuple[int, int]:

@@ -11,19 +11,24 @@ from agent.errors import PolicyError, SetupError
 from agent.policies.base import Sampling
 from agent.policies.vllm import VllmPolicy
 from tests.agent.policies.conformance import LONG, ConformanceOfTurns
+from tests.agent.policies.conformance_deaths import ConformanceOfDeaths
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
-from tests.agent.policies.engine_case import CAIRN, FOUND, ONE_HOP, EngineCase, engine_case, turn
+from tests.agent.policies.engine_case import FOUND, ONE_HOP, EngineCase, engine_case, turn
 from tests.agent.policies.vllm_case import MARKS, embedded, killed_in_the_middle, load, rollouts, same
 
 pytestmark = MARKS
 
 
-class TestVllm(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
+class _Vllm(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
     @pytest.fixture(scope="class")
     @classmethod
     def case(cls) -> Generator[EngineCase]:
-        yield from engine_case(load, dying=killed_in_the_middle, busy=lambda policy: policy.busy, seconds=240)
+        """Its engine is killed and closed at the end, after all other tests: starts are what takes long."""
+        policy = load()
+        yield from engine_case(
+            lambda: policy, dying=lambda: killed_in_the_middle(policy), busy=lambda policy: policy.busy, seconds=240
+        )
 
     def policy(self, case: EngineCase) -> VllmPolicy:
         assert isinstance(case.policy, VllmPolicy)
@@ -67,21 +72,23 @@ class TestVllm(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
         case.run(other.aclose())
 
 
+class TestVllm(ConformanceOfDeaths, _Vllm):
+    """What ends the engine comes last."""
+
+    def test_a_policy_that_was_closed_says_so(self, case: EngineCase):
+        context = case.open()
+
+        async def scene():
+            await case.policy.aclose()
+            await case.policy.aclose()
+            with pytest.raises(PolicyError, match="was closed"):
+                await turn(context)
+
+        case.run(scene())
+
+
 def test_what_vllm_cannot_run_is_a_sentence_with_the_fix():
     with pytest.raises(SetupError, match="takes 3072 tokens, and max_model_len is 4096"):
         load(max_model_len=4096)
     with pytest.raises(SetupError, match=r"vLLM cannot start .*hub: .*docs/engines\.md"):
         load(kv_cache_memory_bytes=1)
-
-
-def test_a_policy_that_was_closed_says_so():
-    policy = load()
-    context = policy.open(CAIRN, ONE_HOP)
-
-    async def scene():
-        await policy.aclose()
-        await policy.aclose()
-        with pytest.raises(PolicyError, match="was closed"):
-            await turn(context)
-
-    asyncio.run(scene())

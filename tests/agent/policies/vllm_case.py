@@ -44,6 +44,8 @@ MARKS = [
 ]
 SMALL: dict[str, Any] = {"enforce_eager": True, "kv_cache_memory_bytes": 256 << 20}
 """Quick to start, and small enough that two may run beside each other."""
+IN_ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+"""vLLM's model and scheduler share a process: one import of vLLM less. `cairn serve` is tested as a user starts it."""
 SERVED = """
 [vllm]
 enforce_eager = true
@@ -55,23 +57,19 @@ _START_SECONDS = 240
 
 
 def load(model: Path = HUB, **more: Any) -> VllmPolicy:
-    default_environment(VLLM_ENVIRONMENT)
+    default_environment(VLLM_ENVIRONMENT | IN_ONE_PROCESS)
     return VllmPolicy.load(str(model), **({"dtype": "float32"} | SMALL | more))
 
 
 @asynccontextmanager
-async def killed_in_the_middle() -> AsyncGenerator[Policy]:
-    """A policy whose vLLM process is killed when the first text has come."""
-    policy = await asyncio.to_thread(load)
+async def killed_in_the_middle(policy: VllmPolicy) -> AsyncGenerator[Policy]:
+    """A policy whose vLLM process is killed when the first text has come; it is closed with the one that is given."""
 
     def kill() -> None:
         for process in policy.engine.inside(_processes).result():
             os.kill(process, signal.SIGKILL)
 
-    try:
-        yield cast(Any, _Killing(policy, kill))
-    finally:
-        await policy.aclose()
+    yield cast(Any, _Killing(policy, kill))
 
 
 async def _processes(llm: Any) -> list[int]:
@@ -118,11 +116,11 @@ def embedded(folder: Path) -> EmbeddedPolicy:
     return EmbeddedPolicy.load(folder, workers=1, compute_type="float32")
 
 
-async def rollouts(policy: Policy, *, questions: int = 30) -> list[Trace]:
-    """Whole rollouts of the test world's first questions."""
+async def rollouts(policy: Policy, *, questions: int = 6) -> list[Trace]:
+    """Whole rollouts of the test world's first questions, all at once."""
     agent = Agent(policy, CAIRN, sources())
     questions_ = [question.question for question in load_world("test-v2").questions[:questions]]
-    return [await agent.run(agent.new_trace(question)) for question in questions_]
+    return await asyncio.gather(*(agent.run(agent.new_trace(question)) for question in questions_))
 
 
 def same(ours: Sequence[Trace], theirs: Sequence[Trace]) -> None:
@@ -174,7 +172,7 @@ def started_server(*, model: Path, name: str, port: int, arguments: Sequence[str
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     command += ["--served-model-name", name, "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
     command += ["--enforce-eager", "--kv-cache-memory-bytes", str(SMALL["kv_cache_memory_bytes"]), *arguments]
-    default_environment(VLLM_ENVIRONMENT | {"VLLM_SERVER_DEV_MODE": "1"})
+    default_environment(VLLM_ENVIRONMENT | IN_ONE_PROCESS | {"VLLM_SERVER_DEV_MODE": "1"})
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         server = ServerProcess(process, name, f"http://127.0.0.1:{port}", log)

@@ -66,15 +66,14 @@ class Cut(Folded):
                         self.take(seen)
 
 
-@pytest.mark.parametrize("seed", [7, 8])
 def test_however_often_a_reader_is_cut_and_wherever_it_comes_back_it_has_every_character_once(
-    location: str, seed: int
+    location: str,
 ) -> None:
     if location == "memory":
         pytest.skip("there is one server to it")
 
     async def test() -> None:
-        chance = random.Random(seed)
+        chance = random.Random(7)
         async with AsyncExitStack() as stack:
             owner = await stack.enter_async_context(client_of(paced(location, tokens_per_s=60)))
             other = await stack.enter_async_context(client_of(keeping_service(location)))

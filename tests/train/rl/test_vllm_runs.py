@@ -1,8 +1,9 @@
 """Whole runs of `cairn train rl` whose rollouts are vLLM's, in this process and of vLLM's own server, on a CPU.
 
-Servers take half a minute to start, so they start beside the other tests.
+Servers take half a minute to start, so they start beside the other tests, and one that has started is a teacher, too.
 """
 
+import asyncio
 import importlib.util
 import json
 import tempfile
@@ -31,17 +32,20 @@ from agent.trace import Trace  # noqa: E402
 from agent.trace.samples import to_samples  # noqa: E402
 from tests.agent.models.case import real_gguf  # noqa: E402
 from tests.agent.policies.vllm_case import ServerProcess, free_port, started_server  # noqa: E402
-from tests.train.rl.small import hot_checkpoint  # noqa: E402
+from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
+from train.rl.batch import WeightedRow  # noqa: E402
 from train.rl.commands import rl  # noqa: E402
 from train.rl.recipe import RlRecipe, read_rl_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.states import newest_state  # noqa: E402
 from train.rl.tasks import Ask, tasks_of  # noqa: E402
+from train.rl.teacher import open_teacher  # noqa: E402
 from train.rl.vllm_worker import WORKER  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
-STEPS = 20
-KILLED_IN = 5
+STEPS = 8
+FEW = 3
+KILLED_IN = 2
 """The step, from 0, in whose rollouts the server is killed."""
 CLOSE = 1e-3
 """Log-probabilities of two programs in float32."""
@@ -105,16 +109,16 @@ alpha = 16
 
 def tiny_recipe(path: Path, start: Path, *, engine: str) -> Path:
     said = RECIPE.format(
-        start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=1e-4, saved=1, more=""
+        start=start, engine=engine, steps=STEPS, protocol="multisearch", tokens=96, lr=3e-4, saved=1, more=""
     )
     path.write_text(said, encoding="utf-8")
     return path
 
 
-def small_recipe(path: Path, start: Path) -> Path:
-    """Three steps; its updates are what takes long. One or two may teach nothing, where all rewards are equal."""
+def adapter_recipe(path: Path, start: Path, *, protocol: str, lr: float) -> Path:
+    """A few steps: in one or two all rewards may be equal, and teach nothing."""
     said = RECIPE.format(
-        start=start, engine=IN_PROCESS, steps=3, protocol="cairn", tokens=96, lr=1e-3, saved=3, more=ADAPTER
+        start=start, engine=IN_PROCESS, steps=FEW, protocol=protocol, tokens=96, lr=lr, saved=FEW, more=ADAPTER
     )
     path.write_text(said, encoding="utf-8")
     return path
@@ -124,18 +128,9 @@ def at(server: ServerProcess) -> str:
     return f'engine = "vllm-server"\nserver = "{server.url}"'
 
 
-@dataclass(frozen=True)
-class Starts:
-    tiny: Path
-    small: Path
-    """SmolLM2-135M."""
-
-
 @pytest.fixture(scope="module")
-def starts(tmp_path_factory: pytest.TempPathFactory) -> Starts:
-    tiny = hot_checkpoint(tmp_path_factory.mktemp("tiny") / "hub")
-    cache = ModelCache(tmp_path_factory.mktemp("models"))
-    return Starts(tiny, hub_folder(str(real_gguf()), adapter=SMALL, cache=cache))
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hot_checkpoint(tmp_path_factory.mktemp("tiny") / "hub")
 
 
 def serving(model: Path, port: int) -> AbstractContextManager[ServerProcess]:
@@ -145,8 +140,8 @@ def serving(model: Path, port: int) -> AbstractContextManager[ServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def tiny_server(starts: Starts) -> Generator[ServerProcess]:
-    with serving(starts.tiny, free_port()) as server:
+def tiny_server(tiny: Path) -> Generator[ServerProcess]:
+    with serving(tiny, free_port()) as server:
         yield server
 
 
@@ -191,19 +186,56 @@ def check_last_step(out: Path, start: Path) -> None:
 
 
 @pytest.mark.usefixtures("tiny_server")  # it starts meanwhile
-def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(starts: Starts, tmp_path: Path) -> None:
-    path = tiny_recipe(tmp_path / "recipe.toml", starts.tiny, engine=IN_PROCESS)
+def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")  # its model has a process of its own, as users have it
+    path = tiny_recipe(tmp_path / "recipe.toml", tiny, engine=IN_PROCESS)
     rl(path, tmp_path / "run", threads=1)
     check_figures(tmp_path / "run", steps=STEPS)
-    check_last_step(tmp_path / "run", starts.tiny)
+    check_last_step(tmp_path / "run", tiny)
 
 
-def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(starts: Starts, tmp_path: Path) -> None:
-    path = small_recipe(tmp_path / "recipe.toml", starts.small)
+def check_adapter(start: Path, out: Path) -> None:
+    check_figures(out, steps=FEW)
+    assert furthest(start, traces_of(out, 1)) < CLOSE
+    assert furthest(start, traces_of(out, FEW)) > FAR
+
+
+def test_an_adapter_is_trained_with_vllm_in_one_process(tiny: Path, tmp_path: Path) -> None:
+    path = adapter_recipe(tmp_path / "recipe.toml", tiny, protocol="multisearch", lr=1e-2)
+    rl(path, tmp_path / "run", threads=1)
+    check_adapter(tiny, tmp_path / "run")
+
+
+@pytest.mark.long
+def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(
+    tmp_path: Path,
+) -> None:
+    """SmolLM2-135M: its updates are what takes long."""
+    cache = ModelCache(tmp_path / "models")
+    start = Path(hub_folder(str(real_gguf()), adapter=SMALL, cache=cache))
+    path = adapter_recipe(tmp_path / "recipe.toml", start, protocol="cairn", lr=1e-3)
     rl(path, tmp_path / "run", threads=2)
-    check_figures(tmp_path / "run", steps=3)
-    assert furthest(starts.small, traces_of(tmp_path / "run", 1)) < CLOSE
-    assert furthest(starts.small, traces_of(tmp_path / "run", 3)) > FAR
+    check_adapter(start, tmp_path / "run")
+
+
+def test_vllms_server_scores_a_rows_tokens_as_the_same_model_does_here(tiny: Path, tiny_server: ServerProcess) -> None:
+    async def scored(**teacher: str) -> Any:
+        opened = await open_teacher(recipe(teacher=teacher))
+        try:
+            return await opened.logprobs(rows)
+        finally:
+            await opened.aclose()
+
+    ids = (5, 9, 300, 7, 44, 45, 46)
+    rows = [WeightedRow(ids[:size], (0.0, *(1.0,) * (size - 1)), (0.0,) * size, (0.0,) * size, 0) for size in (4, 7)]
+    model, url = str(tiny), tiny_server.ready()
+    there = asyncio.run(scored(model=model, base_url=url))
+    with pytest.raises(SetupError, match="does not know the model 'other'"):
+        asyncio.run(scored(model="other", base_url=url))
+    for one, other in zip(there, asyncio.run(scored(model=model)), strict=True):
+        assert one == pytest.approx(other, abs=1e-3)
 
 
 def unwatched(step: int, figures: Mapping[str, float]) -> None:
@@ -250,15 +282,15 @@ class Killed:
 
 
 @pytest.fixture(scope="module")
-def killed(starts: Starts, tiny_server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Generator[Killed]:
+def killed(tiny: Path, tiny_server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Generator[Killed]:
     """A run whose server was killed, and another server at its address that is not ready yet."""
     folder = tmp_path_factory.mktemp("killed")
-    path, out = tiny_recipe(folder / "recipe.toml", starts.tiny, engine=at(tiny_server)), folder / "run"
+    path, out = tiny_recipe(folder / "recipe.toml", tiny, engine=at(tiny_server)), folder / "run"
     tiny_server.ready()
     recipe = read_rl_recipe(path)
     with pytest.raises(SetupError) as ended:
         RlRun(recipe, out, threads=1, tasks=KillingTasks(recipe, tiny_server.kill)).go(unwatched)
-    with serving(starts.tiny, int(tiny_server.url.rpartition(":")[2])) as again:
+    with serving(tiny, int(tiny_server.url.rpartition(":")[2])) as again:
         yield Killed(path, out, str(ended.value), again)
 
 
@@ -272,12 +304,12 @@ def test_a_killed_server_ends_the_run_before_the_broken_step_is_learned_from(kil
 
 
 def test_with_another_server_the_run_goes_on_to_its_end(
-    starts: Starts, killed: Killed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, killed: Killed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed.again.ready()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rl(killed.recipe, killed.out, resume=True, threads=1)
     check_figures(killed.out, steps=STEPS)
-    check_last_step(killed.out, starts.tiny)
+    check_last_step(killed.out, tiny)
     assert [one.state for one in read_manifest(killed.out).sessions] == ["stopped", "done"]
     assert not list(tmp_path.glob("cairn-rl-weights-*"))
