@@ -22,7 +22,7 @@ RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_v2.toml"
 
 @cache
 def world() -> World:
-    return make_world(4, split="train", questions=40)
+    return make_world(4, split="train", questions=24)
 
 
 @cache
@@ -107,7 +107,7 @@ def test_a_pool_of_the_second_recipe_is_the_same_every_time_and_speaks_every_pro
 
 
 def small(recipe: SftRecipe) -> SftRecipe:
-    data = recipe.data.model_copy(update={"questions_per_world": 60, "worlds_per_pool": 1, "people": 60})
+    data = recipe.data.model_copy(update={"questions_per_world": 30, "worlds_per_pool": 1, "people": 60})
     return recipe.model_copy(update={"data": data})
 
 

@@ -87,9 +87,8 @@ def test_the_list_and_the_world_ask_the_same_in_the_same_order(diverse: Finished
     assert [len(row["sources"]) for row in rows] == sorted(len(row["sources"]) for row in rows)
 
 
-def test_the_same_seed_gives_the_same_world(folder: Path, diverse: Finished, tmp_path: Path):
-    again = built(folder, tmp_path / "again")
-    assert lines(again.folder / "questions.jsonl") == lines(diverse.folder / "questions.jsonl")
+def test_another_seed_gives_another_world(folder: Path, diverse: Finished, tmp_path: Path):
+    """What the same one gives is in the next test."""
     other = built(folder, tmp_path / "other", seed=8)
     assert lines(other.folder / "questions.jsonl") != lines(diverse.folder / "questions.jsonl")
 

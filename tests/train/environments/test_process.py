@@ -34,8 +34,20 @@ def server() -> Generator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def environment() -> Generator[EnvironmentProcess]:
-    process = EnvironmentProcess(SMALL)
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose files would run, or be read, if anything of the current folder were."""
+    folder = tmp_path_factory.mktemp("planted")
+    for name in PLANTED:
+        (folder / f"{name}.py").write_text("open('ran', 'w').close()\n", encoding="utf-8")
+    (folder / "cairn.toml").write_text("protocol = 'nothing'\nnot TOML", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(planted: Path) -> Generator[EnvironmentProcess]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(planted)
+        process = EnvironmentProcess(SMALL)
     yield process
     process.close()
 
@@ -93,13 +105,11 @@ def test_a_process_that_was_killed_fails_its_rollouts_and_is_started_again(serve
     asyncio.run(killed())
 
 
-def test_nothing_of_the_current_folder_is_run_or_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in PLANTED:
-        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()\n", encoding="utf-8")
-    (tmp_path / "cairn.toml").write_text("protocol = 'nothing'\nnot TOML", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    EnvironmentProcess(SMALL).close()
-    assert not (tmp_path / "ran").exists()
+def test_nothing_of_the_current_folder_is_run_or_read(
+    server: ModelServer, environment: EnvironmentProcess, planted: Path
+):
+    assert asyncio.run(environment.run(0, base_url=server.url, model="theirs"))["reward"] == 1.0
+    assert not (planted / "ran").exists()
 
 
 def test_a_trainer_needs_the_standard_library_alone():

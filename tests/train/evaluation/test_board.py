@@ -242,7 +242,7 @@ def own_server() -> Generator[str]:
     thread.join(20)
 
 
-OF_WORLD = QuestionChoice(limit=16, sample=4)
+OF_WORLD = QuestionChoice(limit=8, sample=4)
 
 
 @pytest.fixture(scope="module")

@@ -127,12 +127,12 @@ def test_on_real_questions_the_figures_are_those_of_the_published_definitions():
     rng = random.Random(4)
     assert len(questions) == 500
     scored = 0
-    for question in questions:
+    for question in questions[::4]:
         for said in predictions(question, words, rng):
             agree(question, said)
             in_order(measure_answer(question, said))
             scored += 1
-    assert scored == 7000
+    assert scored == 125 * 14
 
 
 @needs_real
@@ -169,7 +169,7 @@ def test_what_a_real_model_answered_is_scored_as_published():
 @pytest.mark.parametrize("name", ["test-v2"])
 def test_on_a_frozen_list_the_figures_are_those_of_the_published_definitions(name: str):
     world = load_world(name)
-    questions = world_questions(world.questions)
+    questions = world_questions(world.questions[::5])  # no type comes at every fifth place
     rng = random.Random(name)
     words = [word for document in world.documents[:100] for word in document.text.split()]
     for question in questions:

@@ -83,7 +83,7 @@ def test_every_architecture_learns_with_all_its_weights_and_with_an_adapter(
     kind: str, rank: int, folder: Path, tmp_path: Path
 ) -> None:
     losses: list[float] = []
-    run = SftRun(recipe(folder / kind, folder / "rows.jsonl", adapter=rank, optimizer={"tokens": 8000}), tmp_path)
+    run = SftRun(recipe(folder / kind, folder / "rows.jsonl", adapter=rank, optimizer={"tokens": 5000}), tmp_path)
     assert run.run(lambda progress: losses.append(progress.policy_loss))
     assert losses[-1] < losses[0] - 0.3
     ids, now = ids_of(run), run.model
@@ -210,7 +210,7 @@ def test_frozen_weights_are_kept_in_bfloat16_and_trained_ones_in_float32(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
-    made = recipe(folder / "qwen3", folder / "rows.jsonl", adapter=RANK, optimizer={"bf16": True, "tokens": 6000})
+    made = recipe(folder / "qwen3", folder / "rows.jsonl", adapter=RANK, optimizer={"bf16": True, "tokens": 3000})
     run = SftRun(made, tmp_path)
     kinds = {(weight.requires_grad, weight.dtype) for weight in run.model.parameters()}
     assert kinds == {(False, torch.bfloat16), (True, torch.float32)}
@@ -238,11 +238,11 @@ def with_dropout(made: SftRecipe) -> SftRecipe:
 
 
 def test_a_run_with_an_adapter_that_was_stopped_ends_in_the_same_weights(folder: Path, tmp_path: Path) -> None:
-    made = with_dropout(recipe(folder / "llama", folder / "rows.jsonl", adapter=RANK))
+    made = with_dropout(recipe(folder / "llama", folder / "rows.jsonl", adapter=RANK, optimizer={"tokens": 7000}))
     whole = SftRun(made, tmp_path / "whole")
     assert whole.run(lambda _: None)
     first = SftRun(made, tmp_path / "cut")
-    assert not first.run(stop_after(4))
+    assert not first.run(stop_after(3))
     torch.rand(7)  # whatever else drew numbers
     second = SftRun(made, tmp_path / "cut")
     second.resume()
@@ -264,7 +264,7 @@ def adapter_of(process_group: ProcessGroup, made: SftRecipe, out: Path) -> dict[
 
 
 def test_two_processes_train_the_adapter_that_one_trains(folder: Path, tmp_path: Path) -> None:
-    settings = {"batches_per_step": 2, "batch_tokens": 800, "tokens": 6000}
+    settings = {"batches_per_step": 2, "batch_tokens": 800, "tokens": 3000}
     made = with_dropout(recipe(folder / "llama", folder / "rows.jsonl", adapter=RANK, optimizer=settings))
     one = run_in_processes(1, adapter_of, made, tmp_path / "one")
     two = run_in_processes(2, adapter_of, made, tmp_path / "two")
@@ -273,7 +273,7 @@ def test_two_processes_train_the_adapter_that_one_trains(folder: Path, tmp_path:
 
 
 def test_epochs_are_so_many_times_all_rows(folder: Path, tmp_path: Path) -> None:
-    made = recipe(folder / "llama", folder / "rows.jsonl", optimizer={"tokens": 0, "epochs": 2})
+    made = recipe(folder / "llama", folder / "rows.jsonl", optimizer={"tokens": 0, "epochs": 2, "batch_tokens": 4000})
     run = SftRun(made, tmp_path)
     once = sum(len(row_example(row, run.tokenizer, made.weights, end=END).ids) for row in rows())
     assert run.recipe.optimizer.tokens == 2 * once

@@ -26,9 +26,13 @@ def protocol(name: str) -> TextProtocol:
     return found.model_copy(update={"fills": "fill" in found.tags})
 
 
-def episodes(name: str) -> Iterator[tuple[Question, Episode]]:
+@cache
+def episodes(name: str) -> tuple[tuple[Question, Episode], ...]:
     """Every question that the protocol can answer; where it knows fills, every chain in one round as well."""
-    spoken = protocol(name)
+    return tuple(_episodes(protocol(name)))
+
+
+def _episodes(spoken: TextProtocol) -> Iterator[tuple[Question, Episode]]:
     for question in world().questions:
         for fill in (False, True) if can_fill(question.plan, spoken) else (False,):
             try:
@@ -55,10 +59,15 @@ def rollout(question: Question, made: Episode, name: str) -> Trace:
     return asyncio.run(run())
 
 
+@cache
+def rollouts(name: str) -> tuple[tuple[Question, Episode, Trace], ...]:
+    """Every episode, and what the loop makes of it."""
+    return tuple((question, made, rollout(question, made, name)) for question, made in episodes(name))
+
+
 @pytest.mark.parametrize("name", protocol_names())
 def test_an_episode_is_the_context_that_the_loop_makes(name: str) -> None:
-    for question, made in episodes(name):
-        trace = rollout(question, made, name)
+    for _, made, trace in rollouts(name):
         own = [EpisodePiece(s.by, s.text) for s in trace.segments if s.branch == "main"]
         assert own == list(made.pieces)
         branches = [
@@ -69,8 +78,7 @@ def test_an_episode_is_the_context_that_the_loop_makes(name: str) -> None:
 
 @pytest.mark.parametrize("name", protocol_names())
 def test_the_oracle_is_right_and_well_formed(name: str) -> None:
-    for question, made in episodes(name):
-        trace = rollout(question, made, name)
+    for question, _, trace in rollouts(name):
         assert trace.stopped is not None
         assert trace.stopped.reason == "answered"
         assert not [step for step in trace.steps if step.kind in ("plan_rejected", "search_failed")]
@@ -94,8 +102,7 @@ def test_nearly_every_question_within_reach_becomes_an_episode(name: str, least:
 
 
 def test_a_claim_of_the_oracle_cites_a_passage_that_says_it() -> None:
-    for question, made in episodes("cairn"):
-        trace = rollout(question, made, "cairn")
+    for question, _, trace in rollouts("cairn"):
         for step in trace.steps:
             if step.kind != "evidenced" or question.type in ("intersection", "count"):
                 continue
@@ -107,8 +114,7 @@ def test_a_claim_of_the_oracle_cites_a_passage_that_says_it() -> None:
 
 
 def test_evidence_is_copied_word_for_word() -> None:
-    for question, made in episodes("evidence"):
-        trace = rollout(question, made, "evidence")
+    for _, _, trace in rollouts("evidence"):
         texts = " ".join(passage.text for passage in trace.passages)
         for step in trace.steps:
             if step.kind == "evidenced":

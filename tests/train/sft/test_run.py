@@ -1,9 +1,8 @@
-import contextlib
 import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
@@ -79,7 +78,8 @@ def write_recipe(folder: Path, *, tokens: int = 24_000) -> Path:
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> SftRecipe:
-    return read_recipe(write_recipe(tmp_path_factory.mktemp("recipe")))
+    """Some pools of worlds, in both stages of the curriculum."""
+    return read_recipe(write_recipe(tmp_path_factory.mktemp("recipe"), tokens=18_000))
 
 
 @pytest.fixture(scope="module")
@@ -90,26 +90,40 @@ def unbroken(recipe: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Sft
     return run
 
 
+@pytest.fixture
+def out(unbroken: SftRun, tmp_path: Path) -> Path:
+    """A folder for another run of the recipe, with the tokenizer that it would make."""
+    return with_tokenizer(unbroken, tmp_path / "run")
+
+
+def with_tokenizer(of: SftRun, folder: Path) -> Path:
+    folder.mkdir()
+    shutil.copyfile(of.out / "tokenizer.json", folder / "tokenizer.json")
+    return folder
+
+
 def same_weights(one: SftRun, two: SftRun) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
 
 
-def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights(
-    recipe: SftRecipe, unbroken: SftRun, tmp_path: Path
+def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights_with_an_entry_for_each_process(
+    recipe: SftRecipe, unbroken: SftRun, out: Path
 ) -> None:
     def stop_at_the_third_step(progress: SftProgress) -> None:
         if progress.step == 2:
             signal.raise_signal(signal.SIGINT)
 
-    first = SftRun(recipe, tmp_path)
+    first = SftRun(recipe, out)
     assert not first.run(stop_at_the_third_step)
     assert first.place.step == 3
-    second = SftRun(recipe, tmp_path)
+    assert read_manifest(out).state == "interrupted"
+    second = SftRun(recipe, out)
     second.resume()
     assert second.place == first.place
     assert second.run(lambda _: None)
     assert second.place.tokens == unbroken.place.tokens
     assert same_weights(second, unbroken)
+    assert [session.state for session in read_manifest(out).sessions] == ["interrupted", "done"]
 
 
 def weights_of(process_group: ProcessGroup, recipe: SftRecipe, out: Path, resume: bool = False) -> dict[str, Any]:
@@ -137,6 +151,15 @@ def moved_without_being_consolidated(process_group: ProcessGroup, recipe: SftRec
     return [bool(kept) for kept in run.optimizers._muon.state.values()]
 
 
+def end_early(process_group: ProcessGroup) -> str:
+    """What the first process says when the other one dies."""
+    if not process_group.is_main_process:
+        os._exit(1)
+    with pytest.raises(SetupError) as error:
+        process_group.wait()
+    return str(error.value)
+
+
 class Shared(NamedTuple):
     """What one process, or the first of two, has of a run: all of it, the matrices it moved, one that was stopped."""
 
@@ -144,14 +167,17 @@ class Shared(NamedTuple):
     moved: list[bool]
     out: Path
     stopped: Path
+    at_a_death: str
 
     @classmethod
     def of(cls, process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> Self:
         weights = weights_of(process_group, recipe, out / "whole")
         moved = moved_without_being_consolidated(process_group, recipe, out / "moved")
+        death = ""
         if process_group.size > 1:
             stopped_in_the_middle(process_group, recipe, out / "stopped")
-        return cls(weights, moved, out / "whole", out / "stopped")
+            death = end_early(process_group)
+        return cls(weights, moved, out / "whole", out / "stopped", death)
 
 
 @pytest.fixture(scope="module")
@@ -159,14 +185,23 @@ def shared(recipe: SftRecipe) -> SftRecipe:
     return recipe.model_copy(update={"optimizer": recipe.optimizer.model_copy(update={"batches_per_step": 2})})
 
 
+def folders(of: SftRun, folder: Path) -> Path:
+    for name in ("whole", "moved", "stopped"):
+        with_tokenizer(of, folder / name)
+    return folder
+
+
 @pytest.fixture(scope="module")
-def one(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
-    return run_in_processes(1, Shared.of, shared, tmp_path_factory.mktemp("one"))
+def one(shared: SftRecipe, unbroken: SftRun, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    return run_in_processes(1, Shared.of, shared, folders(unbroken, tmp_path_factory.mktemp("one")))
 
 
 @pytest.fixture(scope="module")
 def two(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
-    """Two processes are started once: what they import costs more than what they learn."""
+    """Two processes are started once: what they import costs more than what they learn.
+
+    They make the tokenizer of their first run themselves.
+    """
     return run_in_processes(2, Shared.of, shared, tmp_path_factory.mktemp("two"))
 
 
@@ -188,16 +223,8 @@ def test_each_process_updates_its_share_of_the_matrices_alone(one: Shared, two: 
     assert sum(two.moved) == 4
 
 
-def end_early(process_group: ProcessGroup) -> None:
-    if process_group.is_main_process:
-        process_group.wait()
-    else:
-        os._exit(1)
-
-
-def test_a_process_that_dies_ends_the_others_with_a_sentence() -> None:
-    with pytest.raises(SetupError, match="--resume"):
-        run_in_processes(2, end_early)
+def test_a_process_that_dies_ends_the_others_with_a_sentence(two: Shared) -> None:
+    assert "--resume" in two.at_a_death
 
 
 def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,7 +233,9 @@ def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.
     assert "batches_per_step" in capsys.readouterr().err
 
 
-def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftRecipe, tmp_path: Path) -> None:
+def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(
+    recipe: SftRecipe, unbroken: SftRun, tmp_path: Path
+) -> None:
     seen: list[SftProgress] = []
 
     def stop(progress: SftProgress) -> None:
@@ -218,7 +247,7 @@ def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftR
         seen.clear()
         weights = recipe.weights.model_copy(update={"environment": environment})
         weighed = recipe.model_copy(update={"weights": weights})
-        run = SftRun(weighed, tmp_path / str(environment))
+        run = SftRun(weighed, with_tokenizer(unbroken, tmp_path / str(environment)))
         (first, *_) = pool_batches(weighed, run.tokenizer, pool=0, progress=0.0)
         batch = collate(first, torch.device("cpu"))
         with torch.no_grad():
@@ -233,7 +262,7 @@ def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftR
 
 def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:
     log = [json.loads(line) for line in (unbroken.out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert log[-1]["policy_loss"] < log[0]["policy_loss"] - 0.2
+    assert log[-1]["policy_loss"] < log[0]["policy_loss"] - 0.1
     assert 0 <= log[-1]["dev_trajectories_right"] <= 1
 
 
@@ -270,33 +299,30 @@ def test_another_recipe_cannot_resume_a_run(unbroken: SftRun, tmp_path: Path) ->
         SftRun(other, unbroken.out).resume()
 
 
-def test_a_damaged_state_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:
-    run = SftRun(recipe, tmp_path)
-    (tmp_path / "state.pt").write_bytes(b"PK\x03\x04 nothing of use")
+def test_a_damaged_state_is_a_sentence_and_so_is_none(recipe: SftRecipe, out: Path) -> None:
+    run = SftRun(recipe, out)
+    with pytest.raises(SetupError, match="start without --resume"):
+        run.resume()
+    (out / "state.pt").write_bytes(b"PK\x03\x04 nothing of use")
     with pytest.raises(SetupError, match="is damaged"):
         run.resume()
 
 
-def test_a_full_disk_loses_neither_the_state_nor_the_model_that_were_there(recipe: SftRecipe, tmp_path: Path) -> None:
-    run = SftRun(recipe, tmp_path)
+def test_a_full_disk_loses_neither_the_state_nor_the_model_that_were_there(recipe: SftRecipe, out: Path) -> None:
+    run = SftRun(recipe, out)
     run.save()
     card = run.save_hub() / "README.md"
     card.write_text("# Mine", encoding="utf-8")
-    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    files = sorted(path for path in out.rglob("*") if path.is_file())
     before = [path.read_bytes() for path in files]
     for save in (run.save, run.save_hub):
         with pytest.raises(SetupError, match="earlier saves are intact: free some space there"), full_disk(1000):
             save()
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
+    assert sorted(path for path in out.rglob("*") if path.is_file()) == files
     assert [path.read_bytes() for path in files] == before
     run.save_hub()
     assert card.read_text(encoding="utf-8") == "# Mine"
-    SftRun(recipe, tmp_path).resume()
-
-
-def test_nothing_to_resume_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="start without --resume"):
-        SftRun(recipe, tmp_path).resume()
+    SftRun(recipe, out).resume()
 
 
 def test_a_recipe_with_an_unknown_key_is_refused_by_name(tmp_path: Path) -> None:
@@ -306,31 +332,27 @@ def test_a_recipe_with_an_unknown_key_is_refused_by_name(tmp_path: Path) -> None
         read_recipe(path)
 
 
-def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not (out / "log.jsonl").exists():
+            if ended.wait(0.05):
+                return
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watching = threading.Thread(target=interrupt)
+    watching.start()
     recipe = write_recipe(tmp_path, tokens=5_000_000)
-    command = [
-        sys.executable,
-        "-m",
-        "agent.cli",
-        "train",
-        "sft",
-        "--recipe",
-        str(recipe),
-        "--out",
-        str(tmp_path / "run"),
-        "--threads",
-        "1",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        log = tmp_path / "run" / "log.jsonl"
-        while not log.exists():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                assert process.wait(0.2) is None, "it ended by itself"
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "run the same command with --resume" in said
-    assert (tmp_path / "run" / "state.pt").exists()
+    try:
+        assert cli.run(["train", "sft", "--recipe", str(recipe), "--out", str(out), "--threads", "1"]) == 1
+    finally:
+        ended.set()
+        watching.join()
+    assert "run the same command with --resume" in capsys.readouterr().err
+    assert (out / "state.pt").exists()
 
 
 def test_a_run_leaves_a_manifest_of_what_it_was_made_from(recipe: SftRecipe, unbroken: SftRun) -> None:
@@ -341,17 +363,3 @@ def test_a_run_leaves_a_manifest_of_what_it_was_made_from(recipe: SftRecipe, unb
     assert {name.split()[0] for name in manifest.data} == {"world", "tokenizer"}
     assert manifest.figures["tokens"] == unbroken.place.tokens
     assert 0 < manifest.figures["policy_loss"] < 10
-
-
-def test_an_interrupted_run_has_an_entry_for_each_of_its_processes(recipe: SftRecipe, tmp_path: Path) -> None:
-    def stop(progress: SftProgress) -> None:
-        if progress.step == 1:
-            signal.raise_signal(signal.SIGINT)
-
-    first = SftRun(recipe, tmp_path)
-    assert not first.run(stop)
-    assert read_manifest(tmp_path).state == "interrupted"
-    second = SftRun(recipe, tmp_path)
-    second.resume()
-    assert second.run(lambda _: None)
-    assert [session.state for session in read_manifest(tmp_path).sessions] == ["interrupted", "done"]

@@ -15,7 +15,7 @@ RECIPE = Path(__file__).parents[3] / "train" / "recipes" / "tiny_sft.toml"
 
 def test_a_stage_that_shows_fewer_passages_leaves_out_what_they_do_not_state() -> None:
     recipe = read_recipe(RECIPE)
-    small = {"questions_per_world": 60, "tokenizer_worlds": 1, "max_tokens": 4000}
+    small = {"questions_per_world": 30, "tokenizer_worlds": 1, "max_tokens": 4000}
     recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=small)})
     tokenizer = train_tokenizer(tokenizer_texts(recipe), vocabulary=700)
 
@@ -27,5 +27,5 @@ def test_a_stage_that_shows_fewer_passages_leaves_out_what_they_do_not_state() -
         return recipe.model_copy(update={"curriculum": (stage,)})
 
     every = made(showing(0))
-    assert 55 <= every <= 60
-    assert 20 < made(showing(1)) < every
+    assert 27 <= every <= 30
+    assert 10 < made(showing(1)) < every

@@ -8,20 +8,17 @@ from agent.cli import run
 
 def test_build_then_validate_a_small_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "w")
-    assert run(["world", "build", "--seed", "7", "--out", folder, "--questions", "100", "--json"]) == 0
+    assert run(["world", "build", "--seed", "7", "--out", folder, "--questions", "60", "--json"]) == 0
     card = json.loads(capfd.readouterr().out)
-    assert card["questions"] == 100
+    assert card["questions"] == 60
     status = run(["world", "validate", folder, "--json"])
     printed = json.loads(capfd.readouterr().out)
     assert status == (0 if printed["holds"] else 1)
     sound = {check["name"]: check["holds"] for check in printed["checks"]}
     assert sound["answered by its gold passages"]
     assert sound["not answered without one of them"]
-
-
-def test_the_frozen_list_is_valid(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["world", "validate", "test-v1"]) == 0
-    assert "does not hold" not in capfd.readouterr().out
+    assert run(["world", "validate", folder]) == status
+    assert ("does not hold" in capfd.readouterr().out) is not printed["holds"]
 
 
 def test_an_unknown_split_is_a_usage_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -62,10 +59,10 @@ def test_a_difficulty_that_cannot_be_is_a_usage_error(
 
 
 def test_so_many_questions_of_each_type_are_validated(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["world", "validate", "--each", "15", "--json"]) == 0
+    assert run(["world", "validate", "--each", "5", "--json"]) == 0
     printed = json.loads(capfd.readouterr().out)
     assert printed["holds"]
-    assert min(printed["types"].values()) >= 15
+    assert min(printed["types"].values()) >= 5
 
 
 def test_validate_wants_a_world_or_a_number(capfd: pytest.CaptureFixture[str]) -> None:
