@@ -3,10 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
@@ -131,17 +135,30 @@ def test_with_filters_more_rows_are_looked_at_until_enough_pass(tmp_path: Path):
     assert found.notes == ("corpus cannot filter by 'site a.org': none of its documents has an address",)
 
 
+@dataclass
+class Held(WordEncoder):
+    """Encodes no query until it may."""
+
+    may: Event = field(default_factory=Event)
+
+    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        assert self.may.wait(20)
+        return super().encode_queries(queries)
+
+
 def test_queries_of_many_at_once_share_forward_passes(tmp_path: Path):
-    corpus, dense, encoder = without_model(tmp_path)
+    corpus, dense, _ = without_model(tmp_path)
+    encoder = Held()
     source = HybridSource(corpus, dense=dense, encoder=encoder)
 
     async def run() -> list[SearchResult]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(source.search(SearchRequest(f"water {n}", limit=2))) for n in range(60)]
+            await asyncio.sleep(0)  # all are waiting then
+            encoder.may.set()
         await source.aclose()
         return [task.result() for task in tasks]
 
-    encoder.batches.clear()
     alone = HybridSource(corpus, dense=dense, encoder=encoder)
     results = within(run)
     assert sum(encoder.batches) == 60
