@@ -41,8 +41,6 @@ from tests.web.pages import scripted, tab
 pytestmark = [pytest.mark.web, pytest.mark.slow, pytest.mark.timeout(240)]
 
 ROUNDS, NODES, CHARS, PER_SECOND = 12, 40, 200_000, 60
-PIECE = 400
-"""Characters of a piece of text."""
 LONGEST_MS = 100
 TRIES = 3
 """What else a machine does makes a task longer, and never shorter."""
@@ -91,8 +89,8 @@ def large() -> Iterator[Event]:
 
 def said(role: str, step: Thought | Merged) -> Iterator[Event]:
     """A step whose text comes piece by piece."""
-    for at in range(0, len(step.text), PIECE):
-        yield Delta(role=role, text=step.text[at : at + PIECE])
+    for at in range(0, len(step.text), 160):
+        yield Delta(role=role, text=step.text[at : at + 160])
     yield step
 
 
