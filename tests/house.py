@@ -74,10 +74,15 @@ def loose() -> list[str]:
     return sorted(name for name, path in modules().items() if len(path.relative_to(ROOT).parts) == 2)
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> set[str]:
     """Modules of the wheel that a file imports, wherever in it."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -99,7 +104,7 @@ def classes_used_twice() -> dict[str, list[str]]:
     """Public class names that several modules define."""
     homes: defaultdict[str, list[str]] = defaultdict(list)
     for name, path in modules().items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(name)
     return {name: found for name, found in sorted(homes.items()) if len(found) > 1}

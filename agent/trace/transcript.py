@@ -231,8 +231,10 @@ def _blocks(text: str, *, protocol: TextProtocol, opened: Role | None) -> Iterat
     """Each block with its exact text: its marks, and the white space before it; None for what is left at the end."""
     reader = TagReader(protocol.policy_marks, opened=opened)
     start = 0
-    for at, character in enumerate(text, start=1):
-        for part in reader.feed(character):
+    at = 0
+    for piece in _up_to_ends_of_marks(text, protocol):
+        at += len(piece)
+        for part in reader.feed(piece):
             if isinstance(part, Block):
                 role = reader.open_role
                 end = at - len(protocol.opening(role)) if role is not None else at
@@ -244,6 +246,12 @@ def _blocks(text: str, *, protocol: TextProtocol, opened: Role | None) -> Iterat
             return
     if start < len(text):
         yield None, text[start:]
+
+
+def _up_to_ends_of_marks(text: str, protocol: TextProtocol) -> list[str]:
+    """The text in pieces; a mark ends nowhere but at the end of a piece."""
+    ends = {mark[-1] for each in protocol.policy_marks.values() for mark in (each.open, each.close)} | {"}"}
+    return re.split(f"(?<=[{re.escape(''.join(sorted(ends)))}])", text)
 
 
 def _planned(part: TranscriptPart, *, protocol: TextProtocol, sources: Collection[str]) -> TranscriptPart:

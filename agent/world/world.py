@@ -17,12 +17,20 @@ HONOURS = frozenset({"after", "before", "site", "not"})
 
 
 class WorldIndex:
-    """Documents that are searched together."""
+    """Documents that are searched together. Their words are counted with the first search, or by `ready`."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
+
+    @cached_property
+    def _index(self) -> Bm25Index:
         # The title counts twice: what a page is about matters more than what it mentions.
-        self._index = Bm25Index.build([f"{d.title} {d.title} {d.text}" for d in documents])
+        return Bm25Index.build([f"{d.title} {d.title} {d.text}" for d in self._documents])
+
+    def ready(self) -> "WorldIndex":
+        """The same, whose next search waits for nothing."""
+        _ = self._index
+        return self
 
     def find(self, query: str, *, limit: int) -> list[Passage]:
         hits = self._index.search(query, limit)
@@ -110,7 +118,7 @@ class World:
     def sources(self) -> dict[str, WorldSource]:
         """By the names that plans use, and all but the graph as `documents`."""
         indexes = self.indexes | {DOCUMENTS: self._without_graph}
-        return {name: WorldSource(index) for name, index in indexes.items()}
+        return {name: WorldSource(index.ready()) for name, index in indexes.items()}
 
     @cached_property
     def _without_graph(self) -> WorldIndex:

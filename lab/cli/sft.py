@@ -42,6 +42,7 @@ def sft(
     steps: Annotated[int, typer.Option(min=1, help="That are timed; one more comes before them.")] = 4,
     batch_tokens: Annotated[int, typer.Option(min=64, help="Of each of the two batches of a step.")] = 4096,
     max_tokens: Annotated[int, typer.Option(min=64, help="Longer rows are left out.")] = 2600,
+    lr: Annotated[float, typer.Option(min=0, help="Of the adapter's weights.")] = 5e-4,
     float32: Annotated[bool, typer.Option("--float32", help="Compute in float32, not in bfloat16.")] = False,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
     times: Annotated[int, typer.Option(min=1, help="Each way so often; the middle one is reported.")] = 5,
@@ -65,6 +66,7 @@ def sft(
         steps=steps,
         batch_tokens=batch_tokens,
         max_tokens=max_tokens,
+        lr=lr,
         bf16=not float32,
     )
     note(f"{times * len(WAYS)} runs of {steps + 1} steps: for 135 M parameters half an hour on a CPU")
@@ -114,8 +116,8 @@ def _report(found: "list[SftFigures]", plan: "SftPlan", times: int, threads: int
     return f"""# Supervised training
 
 `cairn bench sft --start {plan.start} --rows {plan.rows.name} --rank {plan.rank} --steps {plan.steps} \
---batch-tokens {plan.batch_tokens} --max-tokens {plan.max_tokens} --times {times} --threads {threads} --write`; \
-{"bfloat16" if plan.bf16 else "float32"}, Python {platform.python_version()}, {versions}.
+--batch-tokens {plan.batch_tokens} --max-tokens {plan.max_tokens} --lr {plan.lr:g} --times {times} \
+--threads {threads} --write`; {"bfloat16" if plan.bf16 else "float32"}, Python {platform.python_version()}, {versions}.
 
 {_WAYS}
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.loop.agent import Agent
@@ -69,6 +69,7 @@ def rollout(said: Sequence[str], spoken: TextProtocol, budgets: Budgets, *, brok
 def test_every_trace_of_every_protocol_agrees_with_itself(name: str):
     spoken = PROTOCOLS[name]
 
+    @settings(max_examples=30)
     @given(turns(spoken), st.just(Budgets()) | BUDGETS, st.sampled_from(["", "", "all", "web"]))
     def holds(said: list[str], budgets: Budgets, broken: str) -> None:
         rollout(said, spoken, budgets, broken=broken)

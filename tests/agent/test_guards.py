@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
@@ -88,6 +88,7 @@ def read_from_policy(trace: Trace) -> list[object]:
 # Parsing
 
 
+@settings(max_examples=40)
 @given(TURNS)
 def test_nothing_but_sampled_text_changes_a_parse(turns: list[str]):
     """Sanitizing is switched off: not even bare marks in what others say are read."""
@@ -117,6 +118,7 @@ def test_text_of_strangers_is_not_read_although_it_stands_bare_in_the_context(mo
 # Every trace, whatever happens
 
 
+@settings(max_examples=50)
 @given(TURNS, CHANGES, BUDGETS, st.integers(1, 9), st.sampled_from(["web", "news", "all", ""]))
 def test_every_trace_agrees_with_itself(
     turns: list[str], changes: dict[str, object], budgets: Budgets, chunk: int, broken: str
@@ -141,6 +143,7 @@ SCENES: list[tuple[Turn, dict[str, Source]]] = [
 ]
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 60), st.sampled_from(range(len(SCENES))), st.booleans())
 def test_a_rollout_may_be_cancelled_or_cut_after_every_event(after: int, scene: int, now: bool):
     plan, sources = SCENES[scene]

@@ -71,7 +71,7 @@ def test_without_its_model_the_little_worlds_policy_answers_and_says_so(
 
 
 @pytest.mark.usefixtures("base_is_fetched")
-def test_it_answers_from_a_users_documents_with_a_citation(documents: Path):
+def test_it_answers_from_a_users_documents_with_a_citation_in_the_protocols_that_it_speaks(documents: Path):
     ready = with_policy(CairnSettings(corpus=documents))
     assert is_small(ready)
     assert ready.protocols == ("cairn", "evidence")
@@ -82,10 +82,6 @@ def test_it_answers_from_a_users_documents_with_a_citation(documents: Path):
     assert trace.answer == "Trieste"
     assert [claim.cites for claim in trace.claims] == [(1,)]
     assert with_policy(ready) == ready
-
-
-@pytest.mark.usefixtures("base_is_fetched")
-def test_a_server_offers_the_protocols_that_it_speaks(documents: Path):
     service = make_service(CairnSettings(corpus=documents))
     assert set(service.protocols) == {"cairn", "evidence"}
     assert service.agent.policy.name == "small-v1"

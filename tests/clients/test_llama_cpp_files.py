@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from agent.models.base import open_base
 from agent.models.cache import ModelCache
 from agent.models.ready import ready_policy_folder
+from agent.models.safetensors_file import Floats
 from agent.models.to_gguf import export_gguf
 from agent.models.to_hub import write_hub
 from tests.agent.models.case import real_gguf, served_log_probabilities
@@ -47,24 +48,41 @@ def next_tokens(client: httpx2.Client, ids: list[int]) -> dict[int, float]:
     return {each["id"]: each["logprob"] for each in said["top_logprobs"]}
 
 
-def test_ten_thousand_texts_have_the_ids_that_llama_cpp_gives(pytestconfig: pytest.Config):
+def test_thousands_of_texts_have_the_ids_that_llama_cpp_gives(pytestconfig: pytest.Config):
     fields = json.loads(open_base(real_gguf()).tokenizer.json)
     plain = Tokenizer.from_str(json.dumps(fields | {"added_tokens": []}))  # marks in a text are text, on both sides
     with llama_cpp(pytestconfig, real_gguf()) as client:
-        for text in texts(10_000):
+        for text in texts(2_000):
             said = client.post("/tokenize", json={"content": text, "parse_special": False}).json()["tokens"]
             assert plain.encode(text, add_special_tokens=False).ids == said, repr(text)
 
 
+def prompt_ids() -> list[int]:
+    return Tokenizer.from_str(open_base(real_gguf()).tokenizer.json).encode(PROMPT).ids
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model in the hub's form."""
+    base, folder = open_base(real_gguf()), tmp_path_factory.mktemp("hub")
+    write_hub(base, base.weights, folder, stored="float32")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Floats:
+    """Log-probabilities of the token behind the prompt, by the embedded engine."""
+    cache = ModelCache(tmp_path_factory.mktemp("models"))
+    exact = ready_policy_folder(base=str(real_gguf()), quantization="float32", cache=cache)
+    return served_log_probabilities(exact, prompt_ids(), compute_type="float32")[-1]
+
+
 @pytest.mark.parametrize(("packing", "most"), [("f16", 0.05), ("bf16", 0.1), ("q8_0", 0.3)])
-def test_what_we_export_runs_in_llama_cpp(tmp_path: Path, pytestconfig: pytest.Config, packing: Any, most: float):
-    base = open_base(real_gguf())
-    (tmp_path / "hub").mkdir()
-    write_hub(base, base.weights, tmp_path / "hub", stored="float32")
-    export_gguf(tmp_path / "hub", tmp_path / "m.gguf", packing=packing)
-    ids = Tokenizer.from_str(base.tokenizer.json).encode(PROMPT).ids
-    exact = ready_policy_folder(base=str(real_gguf()), quantization="float32", cache=ModelCache(tmp_path / "models"))
-    expected = served_log_probabilities(exact, ids, compute_type="float32")[-1]
+def test_what_we_export_runs_in_llama_cpp(
+    tmp_path: Path, pytestconfig: pytest.Config, hub: Path, expected: Floats, packing: Any, most: float
+):
+    export_gguf(hub, tmp_path / "m.gguf", packing=packing)
+    ids = prompt_ids()
     with llama_cpp(pytestconfig, tmp_path / "m.gguf") as client:
         found = next_tokens(client, ids)
         chat = {"messages": [{"role": "user", "content": "Hello"}]}

@@ -1,15 +1,22 @@
-"""The site of docs/: it is built strictly, holds every page, and asks for nothing outside."""
+"""The site of docs/: it is built strictly, holds every page, and asks for nothing outside, in a browser, too."""
 
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ParamSpec
 
 import pytest
 
+from tests.browser import CHROMIUM, Page, browser
 from tests.docs.blocks import ROOT
 
+P = ParamSpec("P")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 """What a browser asks for by itself, by element."""
 
@@ -91,3 +98,59 @@ def _small(folder: Path) -> Path:
     config = folder / "properdocs.yml"
     config.write_text(f"{settings}\nnav: [{{Home: index.md}}]\n", encoding="utf-8")
     return config
+
+
+# In a browser
+
+
+def in_chromium(test: Callable[P, None]) -> Callable[P, None]:
+    there = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium on this machine")
+    return pytest.mark.browser(there(test))
+
+
+SEARCHED = """(() => {
+  const box = document.querySelector("#properdocs-search-query");
+  box.value = "rebinding";
+  box.dispatchEvent(new KeyboardEvent("keyup", {key: "g"}));
+  return !!document.querySelector('#properdocs-search-results a[href*="security.html"]');
+})()"""
+"""Type, until the index is there and the page of the promise about DNS rebinding is found."""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Generator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+@in_chromium
+def test_the_site_requests_nothing_from_other_hosts_and_its_search_finds(page: Page, address: str):
+    for name in ("index.html", "flow.html", "source/agent/loop/loop.py.html"):
+        page.open(f"{address}/{name}", ready="!!document.querySelector('h1')")
+        assert [url for url in page.requests if not url.startswith((address, "data:"))] == []
+    page.open(f"{address}/quickstart.html", ready="!!document.querySelector('#properdocs-search-query')")
+    page.wait_for(SEARCHED)
+    assert [url for url in page.requests if not url.startswith((address, "data:"))] == []
+
+
+@in_chromium
+def test_a_page_fits_a_phone(page: Page, address: str):
+    page.open(f"{address}/operations.html", width=360, height=800, ready="!!document.querySelector('h1')")
+    assert page.js("document.documentElement.scrollWidth <= innerWidth")

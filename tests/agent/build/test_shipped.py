@@ -81,7 +81,7 @@ def test_text_ids_and_log_probabilities_of_what_it_sampled_agree(traces: list[Tr
 @pytest.mark.parametrize("protocol", protocol_names())
 def test_the_second_checkpoint_speaks_every_protocol_on_the_whole_little_world(protocol: str) -> None:
     known = "In which city does the parliament of Ethrun meet?"
-    questions = [q for q in load_world("dev-v2").questions if q.type in ("chain1", "choice") and q.hops == 1][:16]
+    questions = [q for q in load_world("dev-v2").questions if q.type in ("chain1", "choice") and q.hops == 1][:8]
     traces = rollouts([*(question.question for question in questions), known], world="dev-v2", protocol=protocol)
     right = [trace.answer in question.answers for trace, question in zip(traces[:-1], questions, strict=True)]
     assert sum(right) >= 0.5 * len(right)

@@ -3,7 +3,7 @@ import re
 from typing import TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.errors import PolicyError, QuestionError
@@ -221,6 +221,7 @@ def test_a_question_outside_the_policys_world_is_answered_with_a_sentence_and_no
 # Strangers' text
 
 
+@settings(max_examples=30)
 @given(disguises(), st.sampled_from(["title", "text", "date"]))
 def test_a_passage_never_becomes_an_answer_whatever_its_disguise(attack: str, field: str):
     class Hostile:
@@ -314,6 +315,7 @@ TURNS = st.lists(
 )  # fmt: skip
 
 
+@settings(max_examples=40)
 @given(TURNS, st.sampled_from(["cairn", "multisearch"]), st.integers(1, 9), st.integers(1, 600))
 def test_equal_rollouts_give_equal_traces_and_every_trace_agrees_with_itself(
     turns: list[str], protocol: str, chunk: int, tokens: int

@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.errors import Failure, SourceError
@@ -99,6 +99,7 @@ def test_a_child_does_not_wait_for_a_slow_node_of_its_parents_level():
     asyncio.run(main())
 
 
+@settings(max_examples=50)
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda e: e[0] < e[1])), st.randoms())
 def test_whatever_the_edges_every_node_runs_once_and_after_its_parents(edges: set[tuple[int, int]], rng: object):
     ids = "ABCDEF"

@@ -199,9 +199,9 @@ def test_processes_at_once_end_with_one_good_folder(tmp_path: Path):
     write_small(tmp_path / "m.gguf")
     command = [sys.executable, "-P", "-c", CONVERT, str(tmp_path / "m.gguf"), str(tmp_path / "models")]
     root = Path(__file__).parents[3]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(3)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(2)]
     said = {process.communicate(timeout=100)[0].strip() for process in started}
-    assert [process.returncode for process in started] == [0, 0, 0]
+    assert [process.returncode for process in started] == [0, 0]
     (folder,) = said
     assert open_checkpoint(Path(folder)).manifest.name == "m"
     assert os.listdir(tmp_path / "models" / "served") == [Path(folder).name]

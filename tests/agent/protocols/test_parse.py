@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.protocols import Role, protocol_named
@@ -39,6 +39,7 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise([0, *sorted(place % (len(text) + 1) for place in places), len(text)])]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, len(TEXT))))
 def test_how_the_stream_is_cut_does_not_change_the_blocks(places: list[int]):
     assert blocks(cut(TEXT, places)) == BLOCKS

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.protocols import protocol_named
@@ -33,6 +33,7 @@ def disguises(draw: st.DrawFn) -> str:
     return "".join(marks)
 
 
+@settings(max_examples=40)
 @given(disguises(), st.text(max_size=20), st.text(max_size=20))
 def test_no_disguise_leaves_a_bracket_of_a_control_mark(attack: str, before: str, after: str):
     safe = sanitize(before + attack + after, TAGS)
@@ -88,6 +89,7 @@ def test_visible_text_without_brackets_stays_as_it_is(text: str):
     assert sanitize(text, TAGS) == text
 
 
+@settings(max_examples=40)
 @given(disguises(), st.text(max_size=20))
 def test_every_shown_character_leads_back_to_the_original(attack: str, before: str):
     text = f"{before}{attack} The quote. {attack}"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -155,6 +155,7 @@ def test_a_host_that_the_user_names_may_get_a_key_unencrypted():
         load_settings(base_url="http://user:secret@vllm2:8000/v1", plain_http="vllm")
 
 
+@settings(max_examples=40)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

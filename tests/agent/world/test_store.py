@@ -23,7 +23,7 @@ def frozen() -> World:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("worlds") / "large"
-    build_world(5, split="train", size=4000, questions=100, out=out)
+    build_world(5, split="train", size=2000, questions=100, out=out)
     return out
 
 

@@ -58,18 +58,22 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path):
         measure_speed(tmp_path / "nothing", ["x"], passages=0, modes=("bm25",), clients=(1,), rounds=1)
 
 
+@pytest.fixture(scope="module")
+def dense_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return index_of(tmp_path_factory.mktemp("dense"), dense=True)
+
+
 @needs_model
 @pytest.mark.parametrize(("mode", "encoder"), [("bm25", "ours"), ("dense", "the library's"), ("hybrid", "ours")])
-def test_the_plain_servers_give_the_same_documents_as_ours(tmp_path: Path, mode: str, encoder: str):
+def test_the_plain_servers_give_the_same_documents_as_ours(dense_index: Path, mode: str, encoder: str):
     from agent.sources.corpus.hybrid import open_corpus
 
     assert mode in ("bm25", "dense", "hybrid")
-    index = index_of(tmp_path, dense=True)
 
     async def ask() -> tuple[list[str], list[str]]:
-        ours = open_corpus(index, mode=mode)
+        ours = open_corpus(dense_index, mode=mode)
         found = [passage.id for passage in (await ours.search(SearchRequest("what are violins", limit=3))).passages]
-        transport = httpx2.ASGITransport(app=plain_app(plain_search(index, mode, ours=encoder == "ours")))
+        transport = httpx2.ASGITransport(app=plain_app(plain_search(dense_index, mode, ours=encoder == "ours")))
         async with asyncio.timeout(20), httpx2.AsyncClient(transport=transport, base_url="http://plain") as client:
             answer = await client.post("/retrieve", json={"queries": ["what are violins"], "topk": 3})
         return found, [hit["document"]["id"] for hit in answer.json()["result"][0]]

@@ -218,13 +218,15 @@ def test_without_keys_the_live_sources_of_a_recipe_are_refused_and_no_little_wor
         build_sources(CairnSettings(**read_any(PAPERS / "dag.toml").data.search))
 
 
-def test_the_command_plans_and_rehearses() -> None:
+def test_the_command_plans_and_rehearses_the_recipe_of_ppo() -> None:
     done = cairn(PAPERS / "evidence_ppo.toml", "--json")
     assert done.exit_code == 0, done.output
     said: dict[str, Any] = json.loads(done.stdout)
     assert said["trainer"]["fits"]
     assert said["rehearsed"]["steps"] == 2
     assert said["rehearsed"]["requests"] >= 1
+    assert said["rehearsed"]["figures"]["trainer/grad_norm"] > 1e-3
+    assert said["rehearsed"]["figures"]["masked/share"] == 0
     assert said["step_seconds"] == pytest.approx(sum(said["step"].values()))
     assert said["assumed"]["efficiency.train"] == 0.35
 
@@ -236,7 +238,7 @@ def test_the_table_of_another_model_says_where_it_does_not_fit() -> None:
     assert "note: the longest rows do not fit" in done.stdout
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "evidence_ppo"])
 def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str) -> None:
     recipe = read_any(PAPERS / f"{name}.toml")
     seen = rehearse(recipe)
@@ -245,7 +247,7 @@ def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str) -> None:
     assert {"hub", "manifest.json", "monitors.jsonl", "states", "traces.jsonl"} <= set(seen.files)
     assert (seen.requests > 0) == (recipe.judge is not None or recipe.reader is not None)
     assert seen.figures["masked/share"] == 0
-    assert isinstance(recipe, PpoRecipe) == (name == "evidence_ppo")
+    assert not isinstance(recipe, PpoRecipe)
 
 
 def as_it_is(reward: Reward[Any]) -> Reward[Any]:
@@ -255,7 +257,7 @@ def as_it_is(reward: Reward[Any]) -> Reward[Any]:
 def test_a_rehearsal_without_a_gradient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_run, "spread", as_it_is)
     with pytest.raises(SetupError, match=r"no gradient flowed in the rehearsal: its norm is 0\.0"):
-        rehearse(read_any(PAPERS / "multisearch.toml"))
+        rehearse(read_any(PAPERS / "multisearch.toml"), steps=1)
 
 
 @pytest.mark.slow

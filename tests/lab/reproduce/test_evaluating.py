@@ -87,7 +87,7 @@ def test_the_lists_part_questions_over_several_sources_from_those_over_one(tmp_p
     assert load_world(folder / "single" / "world").documents == world.documents
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_the_shipped_recipe_has_room_for_its_lists(tmp_path: Path, seed: int):
     study = read_study(SHIPPED_RECIPE, tmp_path)
     folder = question_lists(study, seed)

@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from agent.errors import SetupError  # noqa: E402 - only where torch is
+from agent.cli import run as cairn  # noqa: E402 - only where torch is
+from agent.errors import SetupError  # noqa: E402
 from lab.reproduce.findings import findings_of  # noqa: E402
 from lab.reproduce.jobs import jobs_of  # noqa: E402
 from lab.reproduce.ledger import Ledger  # noqa: E402
@@ -38,11 +39,15 @@ def verdicts(study: Study) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
+def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     recipe, out = write_recipes(tmp_path, steps=2), tmp_path / "out"
-    command = [sys.executable, "-m", "agent.cli", "reproduce", "dag", *ONLY, "--out", str(out), "--seeds", "1"]
+    command = ["reproduce", "dag", *ONLY, "--out", str(out), "--seeds", "1"]
     command += ["--recipe", str(recipe), "--processes", "1", "--start", str(HUB)]
-    killed = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "agent.cli", *command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     states = out / "trained" / "dag-trained" / "1" / "states"
     try:
         while not any(states.glob("checkpoint-*")):
@@ -54,8 +59,9 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) 
     assert before["start"]["done"]
     assert not before["trained/dag-trained/1"]["done"]
 
-    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
-    assert ended.returncode == 0, ended.stderr
+    capsys.readouterr()
+    assert cairn(command) == 0
+    ended = capsys.readouterr()
     after = jobs_in(out)
     assert after["start"] == before["start"]
     assert after["trained/dag-trained/1"]["sessions"] == 2
@@ -65,10 +71,10 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) 
     }
     page = (out / "reproduction.md").read_text(encoding="utf-8")
     assert "| `dag-trained` | > `dag-start` | EM |" in page
-    assert "dag.trained" in ended.stdout
+    assert "dag.trained" in ended.out
 
-    other = subprocess.run([*command, "--steps", "1"], capture_output=True, text=True, encoding="utf-8", check=False)
-    assert "was made by another plan" in other.stderr
+    assert cairn([*command, "--steps", "1"]) == 1
+    assert "was made by another plan" in capsys.readouterr().err
     assert (out / "reproduction.md").read_text(encoding="utf-8") == page
     study = read_study(recipe, out, seeds=(1,), hub=HUB.resolve())
     assert all(is_done(study, job, Ledger(out)) for job in jobs_of(study, directions_of("dag", ["dag.trained"])))

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,14 +48,20 @@ class WordEncoder:
 
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         summed = np.array(
-            [sum((self._word(word) for word in re.findall(r"\w+", text)), np.zeros(self.dim)) for text in texts]
+            [
+                sum((word_vector(word.lower(), self.dim) for word in re.findall(r"\w+", text)), np.zeros(self.dim))
+                for text in texts
+            ]
         )
         lengths = np.linalg.norm(summed, axis=1, keepdims=True)
         return (summed / np.maximum(lengths, 1e-9)).astype(np.float32)
 
-    def _word(self, word: str) -> NDArray[np.float64]:
-        seed = int.from_bytes(hashlib.sha256(word.lower().encode()).digest()[:8], "big")
-        return np.random.default_rng(seed).normal(size=self.dim)
+
+@cache
+def word_vector(word: str, dim: int) -> NDArray[np.float64]:
+    """A word's own random vector."""
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=dim)
 
 
 def clustered(rows: int, dim: int, *, clusters: int = 40, seed: int = 0) -> NDArray[np.float32]:

@@ -28,6 +28,16 @@ def queries() -> NDArray[np.float32]:
     return clustered(50, DIM, seed=1)
 
 
+@pytest.fixture(scope="module")
+def indexes(vectors: NDArray[np.float32]) -> dict[Kind, Ann]:
+    """One of each kind."""
+    return {kind: Ann.build(vectors, shape_for(kind, ROWS, DIM)) for kind in KINDS}
+
+
+def with_effort(index: Ann, effort: int) -> Ann:
+    return Ann(index.index, index.vectors, index.shape.model_copy(update={"effort": effort}))
+
+
 def exactly(vectors: NDArray[np.float32], queries: NDArray[np.float32], cut: int) -> list[set[int]]:
     """The nearest rows, found without faiss."""
     order = np.argsort(-(queries @ vectors.T), axis=1)[:, :cut]
@@ -40,9 +50,13 @@ def measured(found: NDArray[np.int64], exact: list[set[int]]) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_and_opened_finds_the_same_with_the_recall_that_was_reported(
-    kind: Kind, vectors: NDArray[np.float32], queries: NDArray[np.float32], tmp_path: Path
+    kind: Kind,
+    indexes: dict[Kind, Ann],
+    vectors: NDArray[np.float32],
+    queries: NDArray[np.float32],
+    tmp_path: Path,
 ):
-    built, recall = tuned(Ann.build(vectors, shape_for(kind, ROWS, DIM)), queries)
+    built, recall = tuned(indexes[kind], queries)
     np.save(tmp_path / VECTORS, vectors)
     built.save(tmp_path)
     opened = Ann.open(tmp_path, built.shape)
@@ -55,25 +69,25 @@ def test_what_is_saved_and_opened_finds_the_same_with_the_recall_that_was_report
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf-pq"])
-def test_scores_are_inner_products(kind: Kind, vectors: NDArray[np.float32], queries: NDArray[np.float32]):
-    scores, rows = Ann.build(vectors, shape_for(kind, ROWS, DIM)).search(queries, 5)
+def test_scores_are_inner_products(
+    kind: Kind, indexes: dict[Kind, Ann], vectors: NDArray[np.float32], queries: NDArray[np.float32]
+):
+    scores, rows = indexes[kind].search(queries, 5)
     for query, near, by in zip(queries, rows, scores, strict=True):
         assert by == pytest.approx(vectors[near] @ query, abs=1e-5)
 
 
 def test_rescoring_makes_good_what_product_quantization_loses(
-    vectors: NDArray[np.float32], queries: NDArray[np.float32]
+    indexes: dict[Kind, Ann], vectors: NDArray[np.float32], queries: NDArray[np.float32]
 ):
-    shape = shape_for("ivf-pq", ROWS, DIM, effort=64)
-    built = Ann.build(vectors, shape)
-    coarse = Ann(built.index, vectors, shape.model_copy(update={"rescored": 1}))
+    built = with_effort(indexes["ivf-pq"], 64)
+    coarse = Ann(built.index, vectors, built.shape.model_copy(update={"rescored": 1}))
     assert recall(coarse, queries) < 0.8
     assert recall(built, queries) > recall(coarse, queries) + 0.15
 
 
-def test_the_effort_is_raised_until_the_recall_is_good(vectors: NDArray[np.float32], queries: NDArray[np.float32]):
-    shape = shape_for("ivf-sq8", ROWS, DIM, effort=1)
-    lazy = Ann.build(vectors, shape)
+def test_the_effort_is_raised_until_the_recall_is_good(indexes: dict[Kind, Ann], queries: NDArray[np.float32]):
+    lazy = with_effort(indexes["ivf-sq8"], 1)
     better, found = tuned(lazy, queries)
     assert recall(lazy, queries) < ann.GOOD_RECALL <= found
     assert better.shape.effort > 1
@@ -81,11 +95,10 @@ def test_the_effort_is_raised_until_the_recall_is_good(vectors: NDArray[np.float
 
 
 def test_vectors_and_index_are_mapped_not_read(
-    vectors: NDArray[np.float32], queries: NDArray[np.float32], tmp_path: Path
+    indexes: dict[Kind, Ann], vectors: NDArray[np.float32], queries: NDArray[np.float32], tmp_path: Path
 ):
     np.save(tmp_path / VECTORS, vectors)
-    for kind in KINDS:
-        built = Ann.build(vectors, shape_for(kind, ROWS, DIM))
+    for kind, built in indexes.items():
         built.save(tmp_path)
         opened = Ann.open(tmp_path, built.shape)
         assert isinstance(opened.vectors, np.memmap)
@@ -106,10 +119,9 @@ def test_more_than_there_is_gives_what_there_is(vectors: NDArray[np.float32]):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_who_asks_for_all_rows_gets_them(kind: Kind, vectors: NDArray[np.float32], queries: NDArray[np.float32]):
+def test_who_asks_for_all_rows_gets_them(kind: Kind, indexes: dict[Kind, Ann], queries: NDArray[np.float32]):
     """As a filter does that few passages meet."""
-    built = Ann.build(vectors, shape_for(kind, ROWS, DIM, effort=1))
-    _, rows = built.search(queries[:3], ROWS)
+    _, rows = with_effort(indexes[kind], 1).search(queries[:3], ROWS)
     assert [len(set(row) - {-1}) for row in rows.tolist()] == [ROWS] * 3
 
 
@@ -127,9 +139,11 @@ def test_too_few_passages_for_an_inverted_file_is_said():
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "other"])
-def test_a_damaged_index_is_refused(damage: str, vectors: NDArray[np.float32], tmp_path: Path):
+def test_a_damaged_index_is_refused(
+    damage: str, indexes: dict[Kind, Ann], vectors: NDArray[np.float32], tmp_path: Path
+):
     np.save(tmp_path / VECTORS, vectors[:3000] if damage == "other" else vectors)
-    built = Ann.build(vectors, shape_for("hnsw", ROWS, DIM))
+    built = indexes["hnsw"]
     built.save(tmp_path)
     if damage == "missing":
         (tmp_path / FILE).unlink()

@@ -151,8 +151,8 @@ def test_an_index_loads_the_model_that_built_it_and_refuses_one_of_the_same_name
     encoder = Encoder.load(folder, query_prefix="ask: ")
     build_dense(passages(5), tmp_path / "dense", count=5, encoder=encoder)
     index = DenseIndex(tmp_path / "dense")
-    assert index.encoder().fingerprint == encoder.fingerprint
-    assert index.encoder().query_prefix == "ask: "
+    again = index.encoder()
+    assert (again.fingerprint, again.query_prefix) == (encoder.fingerprint, "ask: ")
     with pytest.raises(CorpusError, match="which is not the one"):
         index.encoder(MINILM)
     tiny_encoder(folder, seed=1)

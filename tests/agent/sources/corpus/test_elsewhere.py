@@ -36,9 +36,10 @@ def test_words_that_were_found_in_chunks_make_the_very_same_index(texts: list[st
 
 
 def write_world(path: Path) -> list[str]:
-    """The little world's documents, some of them twice under another id; gives some of its questions."""
+    """Documents of the little world, some of them twice under another id; gives some of its questions."""
     world = load_world("test-v1")
-    documents = [*world.documents, *(d.model_copy(update={"id": f"again-{d.id}"}) for d in world.documents[:40])]
+    some = world.documents[:200]
+    documents = [*some, *(d.model_copy(update={"id": f"again-{d.id}"}) for d in some[:40])]
     lines = (d.model_dump_json(include={"id", "title", "text"}) for d in documents)
     path.write_text("\n".join(lines), encoding="utf-8")
     return [question.question for question in world.questions[:12]]
@@ -60,7 +61,9 @@ def find(index: Path, mode: Mode, questions: list[str]) -> list[list[Passage]]:
     return asyncio.run(search())
 
 
-@pytest.fixture(params=["processes", pytest.param("ray", marks=pytest.mark.filterwarnings("ignore"))])
+@pytest.fixture(
+    params=["processes", pytest.param("ray", marks=[pytest.mark.filterwarnings("ignore"), pytest.mark.long])]
+)
 def others(request: pytest.FixtureRequest) -> Iterator[Spread]:
     with Spread(workers=2, on="ray" if request.param == "ray" else "local") as spread:
         yield spread

@@ -14,9 +14,14 @@ from tests.agent.sources.corpus.encoding import MINILM, needs_model, tiny_encode
 TEXTS = ["The film Aurora Falls was directed by Lina Orr.", "Bread is baked from flour, water and salt.", "Rain."]
 
 
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    """The packaged model, in this machine's precision."""
+    return Encoder.load(MINILM)
+
+
 @needs_model
-def test_a_packaged_model_finds_what_is_meant_without_a_shared_word():
-    encoder = Encoder.load(MINILM)
+def test_a_packaged_model_finds_what_is_meant_without_a_shared_word(encoder: Encoder):
     near = encoder.encode_queries(["who made the movie", "how to make a loaf", "wet weather"])
     scores = near @ encoder.encode_passages(TEXTS).T
     assert scores.argmax(axis=1).tolist() == [0, 1, 2]
@@ -24,13 +29,12 @@ def test_a_packaged_model_finds_what_is_meant_without_a_shared_word():
 
 
 @needs_model
-def test_vectors_have_length_one_and_keep_the_order_of_the_texts_however_long_these_are():
-    encoder = Encoder.load(MINILM)
-    texts = [f"text {n} " + "word " * (n % 7 * 30) for n in range(150)]
+def test_vectors_have_length_one_and_keep_the_order_of_the_texts_however_long_these_are(encoder: Encoder):
+    texts = [f"text {n} " + "word " * (n % 7 * 30) for n in range(70)]
     together = encoder.encode_passages(texts)
     assert together.dtype == np.float32
-    assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(150), abs=1e-5)
-    for at in (0, 77, 149):
+    assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(70), abs=1e-5)
+    for at in (0, 41, 69):
         assert encoder.encode_passages([texts[at]])[0] @ together[at] > 0.999
     assert encoder.encode_passages([]).shape == (0, 384)
 

@@ -3,10 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
@@ -57,6 +61,13 @@ async def searched(source: Source, query: str, limit: int = 4, filters: Sequence
     return found
 
 
+async def all_of(source: Source, queries: Sequence[str]) -> list[SearchResult]:
+    found = [await source.search(SearchRequest(query, limit=4)) for query in queries]
+    assert isinstance(source, HybridSource)
+    await source.aclose()
+    return found
+
+
 def without_model(
     tmp_path: Path, documents: Sequence[dict[str, str]] = DOCUMENTS
 ) -> tuple[CorpusSource, DenseIndex, WordEncoder]:
@@ -74,18 +85,23 @@ def test_fusion_adds_reciprocal_ranks():
     assert fuse_rows([]) == []
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with a dense part by a real model."""
+    return index_of(tmp_path_factory.mktemp("corpus"), DOCUMENTS, Dense(model=MINILM))
+
+
 @needs_model
-def test_meaning_finds_what_words_cannot_and_words_find_what_meaning_blurs(tmp_path: Path):
-    folder = index_of(tmp_path, DOCUMENTS, Dense(model=MINILM))
+def test_meaning_finds_what_words_cannot_and_words_find_what_meaning_blurs(folder: Path):
     hybrid = open_corpus(folder)
     assert isinstance(hybrid, HybridSource), "an index with a dense part is searched in both ways"
     assert hybrid.backend == "bm25+dense"
     assert ids(within(lambda: searched(open_corpus(folder, mode="bm25"), "who made the movie")).passages) == []
-    assert ids(within(lambda: searched(hybrid, "who made the movie")).passages)[0] == "film"
-    assert ids(within(lambda: searched(open_corpus(folder), "XK-417")).passages)[0] == "code"
-    assert len(within(lambda: searched(open_corpus(folder, mode="dense"), "movie")).passages) == 4
-    first = within(lambda: searched(open_corpus(folder, mode="dense"), "wet weather", limit=1))
-    assert ids(first.passages) == ["rain"]
+    meant, named = within(lambda: all_of(hybrid, ["who made the movie", "XK-417"]))
+    assert (ids(meant.passages)[0], ids(named.passages)[0]) == ("film", "code")
+    many, first = within(lambda: all_of(open_corpus(folder, mode="dense"), ["movie", "wet weather"]))
+    assert len(many.passages) == 4
+    assert ids(first.passages)[0] == "rain"
     assert 0.2 < first.passages[0].score < 1, "the score of dense search is the cosine"
     assert (first.backend, first.passages[0].rank, first.passages[0].source) == ("dense", 1, "corpus")
 
@@ -119,17 +135,30 @@ def test_with_filters_more_rows_are_looked_at_until_enough_pass(tmp_path: Path):
     assert found.notes == ("corpus cannot filter by 'site a.org': none of its documents has an address",)
 
 
+@dataclass
+class Held(WordEncoder):
+    """Encodes no query until it may."""
+
+    may: Event = field(default_factory=Event)
+
+    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        assert self.may.wait(20)
+        return super().encode_queries(queries)
+
+
 def test_queries_of_many_at_once_share_forward_passes(tmp_path: Path):
-    corpus, dense, encoder = without_model(tmp_path)
+    corpus, dense, _ = without_model(tmp_path)
+    encoder = Held()
     source = HybridSource(corpus, dense=dense, encoder=encoder)
 
     async def run() -> list[SearchResult]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(source.search(SearchRequest(f"water {n}", limit=2))) for n in range(60)]
+            await asyncio.sleep(0)  # all are waiting then
+            encoder.may.set()
         await source.aclose()
         return [task.result() for task in tasks]
 
-    encoder.batches.clear()
     alone = HybridSource(corpus, dense=dense, encoder=encoder)
     results = within(run)
     assert sum(encoder.batches) == 60
@@ -192,14 +221,13 @@ def test_a_short_list_is_cut_after_it_was_judged(tmp_path: Path):
 
 
 @needs_model
-def test_a_cross_encoder_is_loaded_from_its_folder(tmp_path: Path):
+def test_a_cross_encoder_is_loaded_from_its_folder(tmp_path: Path, folder: Path):
     reranker = Reranker.load(tiny_cross_encoder(tmp_path / "judge"))
     pairs = [("who made the movie", "Lina Orr"), ("who made the movie", "bread"), ("rain", "water from clouds")]
     scores = reranker.score(pairs)
     assert len(scores) == 3
     assert scores == pytest.approx([reranker.score([pair])[0] for pair in pairs], abs=1e-2)
     assert reranker.score([]) == []
-    folder = index_of(tmp_path, DOCUMENTS, Dense(model=MINILM))
     found = within(lambda: searched(open_corpus(folder, rerank=tmp_path / "judge"), "who made the movie"))
     assert sorted(ids(found.passages)) == ["bread", "code", "film", "rain"]
     assert found.backend == "bm25+dense+rerank"

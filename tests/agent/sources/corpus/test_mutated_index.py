@@ -11,19 +11,19 @@ import pytest
 
 from agent.sources.corpus.source import build_index
 
-ROUNDS = 150
+ROUNDS = 200
 TRY = """
 import json, random, resource, shutil, sys
 from pathlib import Path
 from agent.errors import CorpusError
 from agent.sources.corpus.source import CorpusSource
 
-here, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+here, rounds = Path(sys.argv[1]), int(sys.argv[2])
 CorpusSource(here / "whole").find("owl heron", limit=5)  # what is imported late is there before the limit
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if sys.platform == "linux" else 0
 if used:
     resource.setrlimit(resource.RLIMIT_AS, (used + (768 << 20),) * 2)
-random = random.Random(seed)
+random = random.Random(0)
 NUMBERS = [b"0", b"-1", b"2147483647", b"9223372036854775807", b"1e999", b"NaN", b"null", b'"x"', b"[[[[", b"{}"]
 
 
@@ -72,7 +72,7 @@ for turn in range(rounds):
     except CorpusError:
         refused += 1
     except BaseException as error:
-        raise SystemExit(f"turn {turn} of seed {seed}, {path.name}: {type(error).__name__}: {error}") from error
+        raise SystemExit(f"turn {turn}, {path.name}: {type(error).__name__}: {error}") from error
 print(json.dumps({"opened": opened, "refused": refused}))
 """
 
@@ -121,10 +121,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_changed_index_gives_passages_or_an_error(whole: Path, tmp_path: Path, seed: int) -> None:
+def test_a_changed_index_gives_passages_or_an_error(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole / "whole", tmp_path / "whole")
-    command = [sys.executable, "-P", "-c", TRY, str(tmp_path), str(seed), str(ROUNDS)]
+    command = [sys.executable, "-P", "-c", TRY, str(tmp_path), str(ROUNDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     stated = json.loads(done.stdout)

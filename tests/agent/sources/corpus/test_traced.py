@@ -14,14 +14,14 @@ from tests.agent.sources.corpus.encoding import MINILM, needs_model, tiny_encode
 pytestmark = needs_model
 
 
-@pytest.mark.parametrize("texts", [["rain"], ["rain", "a much longer text about water and clouds " * 9], ["a b"] * 40])
-def test_a_recording_gives_what_the_model_gives_for_texts_of_any_length(texts: list[str]):
+def test_a_recording_gives_what_the_model_gives_for_texts_of_any_length():
     model = Encoder.load(MINILM, half=False, device="cpu").model
     run = traced(model)
     assert run is not model, "this model can be recorded"
-    with need("torch").inference_mode():
-        ours, theirs = (f(dict(model.preprocess(texts)))["sentence_embedding"] for f in (run, model))
-    assert float((ours - theirs).abs().max()) < 1e-5
+    for texts in (["rain"], ["rain", "a much longer text about water and clouds " * 9], ["a b"] * 40):
+        with need("torch").inference_mode():
+            ours, theirs = (f(dict(model.preprocess(texts)))["sentence_embedding"] for f in (run, model))
+        assert float((ours - theirs).abs().max()) < 1e-5
 
 
 def both(model: Any, texts: list[str]) -> tuple[Any, Any]:
@@ -60,8 +60,9 @@ def test_in_half_precision_packed_texts_mean_what_they_mean_alone():
     encoder = Encoder.load(MINILM, half=True, device="cpu")
     texts = ["rain", "who made the film about the harbour", "a much longer text about water and clouds " * 4] * 5
     together = encoder.encode_queries(texts)
+    alone = {text: encoder.encode_queries([text])[0] for text in set(texts)}
     for text, vector in zip(texts, together, strict=True):
-        assert float(encoder.encode_queries([text])[0] @ vector) > 0.9995
+        assert float(alone[text] @ vector) > 0.9995
 
 
 def unchanged(features: dict[str, Any]) -> dict[str, Any]:

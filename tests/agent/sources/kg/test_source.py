@@ -188,7 +188,6 @@ def test_a_missing_graph_is_reported_when_it_is_opened(tmp_path: Path):
         ("kg_countries/triples.tsv", "what does slovakia border", "austria"),
         ("kg_yago310_slice/triples.tsv", "which team does Mikheil Khutsishvili play for", "FC Merani Tbilisi"),
         ("kg_wikidata_labeled/triples.jsonl", "who performed Get Low", "Dillon Francis"),
-        ("kg_metaqa/triples.tsv", "what films did Lily Tomlin act in", "Big Business"),
     ],
 )
 def test_real_graphs_are_read_and_answer(file: str, question: str, answer: str, tmp_path: Path):

@@ -30,7 +30,8 @@ def objects(values: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, ob
 
 ANSWERS = objects(
     st.recursive(
-        SCALARS | DATES | URLS, lambda inner: st.lists(inner, max_size=3) | objects(inner) | st.lists(objects(inner))
+        SCALARS | DATES | URLS,
+        lambda inner: st.lists(inner, max_size=3) | objects(inner) | st.lists(objects(inner), max_size=3),
     )
 )
 CONDITIONS: tuple[Mapping[str, str], ...] = ({}, {"site": "a.org", "lang": "de"}, {"not": "b.org", "kind": "science"})
@@ -69,14 +70,14 @@ def is_sound(name: str, found: SearchResult | SourceError) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(answer=ANSWERS, where=st.sampled_from(CONDITIONS))
 def test_any_object_is_read_or_refused(name: str, answer: dict[str, object], where: Mapping[str, str]):
     assert is_sound(name, read(name, answer, where))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_fixture_with_one_member_replaced_is_read_or_refused(name: str, data: st.DataObject):
     members = list(paths(recorded(BACKEND_CASES[name].fixture)))

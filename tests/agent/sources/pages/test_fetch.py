@@ -52,6 +52,18 @@ def read(reply: Reply | Handler, *, path: str = "/page", seconds: float = 10.0) 
     return found[0]
 
 
+def read_all(replies: Mapping[str, Reply | Handler]) -> dict[str, WebPage]:
+    """Each by its path, with one process that extracts."""
+    found: dict[str, WebPage] = {}
+
+    async def use(fetcher: Fetcher, site: Site) -> None:
+        for path in replies:
+            found[path] = await fetcher.page(site.url(path))
+
+    run(replies, use)
+    return found
+
+
 def fails(reply: Reply | Handler, *, seconds: float = 10.0) -> tuple[PageErrorKind, str]:
     found: list[PageError] = []
 
@@ -80,38 +92,30 @@ def test_an_article_is_read():
     assert page.url.endswith("/page")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(STORY[0], type="text/plain"),
-        Reply("# A heading\n\n" + STORY[0], type="text/markdown; charset=utf-8"),
-        Reply(ARTICLE, type="application/xhtml+xml"),
-        Reply(pdf(*STORY), type="application/pdf"),
-        Reply(gzip.compress(ARTICLE.encode()), headers={"content-encoding": "gzip"}),
-        Reply(zlib.compress(ARTICLE.encode()), headers={"content-encoding": "deflate"}),
-    ],
-    ids=["plain", "markdown", "xhtml", "pdf", "gzip", "deflate"],
-)
-def test_each_kind_of_page_is_read(reply: Reply):
-    assert STORY[0] in read(reply).text
+def test_each_kind_of_page_is_read():
+    kinds = {
+        "/plain": Reply(STORY[0], type="text/plain"),
+        "/markdown": Reply("# A heading\n\n" + STORY[0], type="text/markdown; charset=utf-8"),
+        "/xhtml": Reply(ARTICLE, type="application/xhtml+xml"),
+        "/pdf": Reply(pdf(*STORY), type="application/pdf"),
+        "/gzip": Reply(gzip.compress(ARTICLE.encode()), headers={"content-encoding": "gzip"}),
+        "/deflate": Reply(zlib.compress(ARTICLE.encode()), headers={"content-encoding": "deflate"}),
+    }
+    assert [path for path, page in read_all(kinds).items() if STORY[0] not in page.text] == []
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(pdf(*STORY), type="text/html"),
-        Reply(ARTICLE, type="application/pdf"),
-        Reply(ARTICLE, type="text/plain"),
-        Reply(ARTICLE, type="TEXT/HTML ; CHARSET=nonsense"),
-        Reply(ARTICLE.replace("Maud", "Åsa").encode("latin-1"), type="text/html; charset=utf-8"),
-    ],
-    ids=["a PDF as HTML", "HTML as a PDF", "HTML as plain text", "a charset that is none", "a wrong charset"],
-)
-def test_what_a_page_is_counts_more_than_what_its_server_says(reply: Reply):
-    page = read(reply)
-    assert STORY[1] in page.text
-    assert "Maud" in page.text or "Åsa" in page.text
-    assert ADVERT not in page.text
+def test_what_a_page_is_counts_more_than_what_its_server_says():
+    said = {
+        "/a-pdf-as-html": Reply(pdf(*STORY), type="text/html"),
+        "/html-as-a-pdf": Reply(ARTICLE, type="application/pdf"),
+        "/html-as-plain-text": Reply(ARTICLE, type="text/plain"),
+        "/a-charset-that-is-none": Reply(ARTICLE, type="TEXT/HTML ; CHARSET=nonsense"),
+        "/a-wrong-charset": Reply(ARTICLE.replace("Maud", "Åsa").encode("latin-1"), type="text/html; charset=utf-8"),
+    }
+    for path, page in read_all(said).items():
+        assert STORY[1] in page.text, path
+        assert "Maud" in page.text or "Åsa" in page.text, path
+        assert ADVERT not in page.text, path
 
 
 @pytest.mark.parametrize(
@@ -148,7 +152,7 @@ def test_an_empty_page_is_no_page():
 
 def test_a_gzip_bomb_is_stopped_at_the_bound():
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    bomb = b"".join(packer.compress(b"\0" * 1_000_000) for _ in range(300)) + packer.flush()
+    bomb = b"".join(packer.compress(b"\0" * 1_000_000) for _ in range(100)) + packer.flush()
     assert len(bomb) < 400_000
     start = time.perf_counter()
     kind, why = fails(Reply(bomb, headers={"content-encoding": "gzip"}))

@@ -1,4 +1,4 @@
-"""A thousand plans against faulty backends on a clock that jumps: which got what request and when, and what the traces say.
+"""Hundreds of plans against faulty backends on a clock that jumps: which got what request and when, and what the traces say.
 
 The backends keep their own books, so that nothing is checked against what the code under test believes.
 """

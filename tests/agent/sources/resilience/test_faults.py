@@ -1,4 +1,4 @@
-"""Fault injection: seven kinds of failure, each at 30 %, one backend dead for good, a thousand plans for each kind."""
+"""Fault injection: seven kinds of failure, each at 30 %, one backend dead for good, hundreds of plans for each kind."""
 
 import re
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from tests.agent.sources.resilience.backends import most_in_window
 from tests.agent.sources.resilience.faults import BACKENDS, DEAD, SECONDS, Call, Run, Step, run_plans
 from tests.virtual_clock import run
 
-PLANS = 1000
+PLANS = 250
 KINDS: list[SourceErrorKind] = ["auth", "quota", "rate", "bad_query", "upstream", "timeout", "parse"]
 LIMITS = {name: limits for backends in BACKENDS.values() for name, limits in backends.items()}
 MARK = re.compile(r"\[\w+ (\d+)\] fails")
@@ -78,7 +78,7 @@ def test_a_backend_that_is_dead_is_soon_left_alone(kind: SourceErrorKind):
     _, books = run_all(kind)
     after_a_minute = [call for call in books if call.backend == DEAD and call.at > 60]
     lasted = max(call.until for call in books)
-    assert lasted > 400
+    assert lasted > 100
     assert 1 <= len(after_a_minute) <= (lasted - 60) / LIMITS[DEAD].breaker_seconds + 1
 
 

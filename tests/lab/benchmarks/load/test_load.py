@@ -30,7 +30,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 @pytest.mark.slow
 def test_a_small_run_loses_nothing_and_every_client_that_leaves_is_heard_of(capsys: pytest.CaptureFixture[str]):
-    sizes = ["--streams", "4", "--seconds", "5", "--disconnects", "8", "--thought", "8", "--answer", "4"]
+    sizes = ["--streams", "4", "--seconds", "3", "--disconnects", "4", "--thought", "8", "--answer", "4"]
     code = run(["bench", "load", *sizes, "--checkpoint", str(ENGINE), "--json"])
     figures = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -38,7 +38,7 @@ def test_a_small_run_loses_nothing_and_every_client_that_leaves_is_heard_of(caps
     assert figures["answers"] >= 4
     assert figures["embedded_answers"] >= 4
     assert 0 < figures["added_ms_p50"] <= figures["added_ms_p99"] <= figures["added_ms_max"]
-    assert figures["cancelled"] == figures["disconnects"] == 8
+    assert figures["cancelled"] == figures["disconnects"] == 4
     assert 0 < figures["cancel_ms_max"] < 10_000
     assert figures["accepted"] + figures["refused"] == figures["requests"]
     assert figures["accepted_lost"] == figures["others"] == 0

@@ -11,9 +11,11 @@ from lab.benchmarks.load.measure import questions_of, server_of
 from lab.benchmarks.load.model.calls import read_calls
 from lab.benchmarks.load.streams import CHAT
 
+ENGINE = Path(__file__).parents[4] / "fixtures" / "engine"
+
 
 def test_a_watched_server_reads_and_writes_what_the_real_one_does(tmp_path: Path):
-    settings = load_settings(port=0)
+    settings = load_settings(port=0, checkpoint=ENGINE)
     text = questions_of(settings)[2]
 
     def usage(calls: Path | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.errors import SetupError
@@ -27,6 +27,7 @@ def singles(count: int) -> list[list[Member]]:
     return [[Member(20 + 37 * n % 900, 10 + 23 * n % 130)] for n in range(count)]
 
 
+@settings(max_examples=40)
 @given(members_of)
 def test_every_member_is_done_once_and_the_one_with_the_most_steps_last(members: list[Member]):
     segments = COST.segments(members)
@@ -36,6 +37,7 @@ def test_every_member_is_done_once_and_the_one_with_the_most_steps_last(members:
     assert steps[segments[-1].done[0]] == max(steps)
 
 
+@settings(max_examples=40)
 @given(members_of)
 def test_a_call_of_several_costs_more_than_its_dearest_member_and_less_than_all_of_them_alone(members: list[Member]):
     least = min(member.prompt for member in members)

@@ -65,7 +65,7 @@ def test_turns_that_are_requested_together_go_on_together():
     assert predict([fills], Machine(STEP, 0.0, workers=2), streams=1, seconds=20).answer_s_p50 == pytest.approx(0.2)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(st.integers(1, 24), st.lists(st.integers(1, 40), min_size=1, max_size=5), st.floats(0.0, 0.02))
 def test_every_stream_has_a_question_on_its_way_from_its_beginning_to_the_end(
     streams: int, said: list[int], gap: float
