@@ -91,7 +91,7 @@ def real() -> str:
 
 
 @pytest.mark.train
-def test_thousands_of_texts_have_the_ids_that_transformers_gives(real: str):
+def test_ten_thousand_texts_have_the_ids_that_transformers_gives(real: str):
     """transformers leaves out that SmolLM2 takes each digit alone, and puts <|endoftext|> for a byte without a token.
 
     The first shows where two spaces or line ends stand before a digit, and in numerals of other scripts. For texts
