@@ -1,39 +1,14 @@
-"""What breaks outside of the policy is not learned from, and nothing else changes by it."""
-
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+"""What breaks outside of the policy is not learned from; tests/train/rl/test_failed_searches.py has such rollouts."""
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tests.train.ppo import tiny  # noqa: E402 - only where torch is
-from tests.train.ppo.test_learner import E, P, same, weights  # noqa: E402
-from tests.train.rl.failing import fallen, rollouts_twice  # noqa: E402
-from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
-from train.ppo.rows import PpoRows, rows_of  # noqa: E402
-from train.rl.batch import rollout_reward, totals  # noqa: E402
-from train.rl.rollouts import RolloutResult  # noqa: E402
-
-transformers: Any = pytest.importorskip("transformers")
+from tests.train.ppo import tiny
+from tests.train.ppo.test_learner import E, P, same, weights
+from train.ppo.rows import rows_of
 
 pytestmark = pytest.mark.train
-
-
-def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(tmp_path: Path) -> None:
-    small = recipe(start=str(hot_checkpoint(tmp_path / "hub")), rollout={"group": 5})
-    well, ill = rollouts_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
-    masked = fallen(well, ill)
-
-    def learned(results: Sequence[RolloutResult]) -> PpoRows:
-        rewards = [rollout_reward(one, small.learning) for one in results]
-        return rows_of([one.samples for one in results], totals(rewards, {}))
-
-    ours, theirs = learned(ill), learned([one for at, one in enumerate(well) if at not in masked])
-    assert ours.lengths == theirs.lengths
-    for name in ("ids", "mask", "sampled", "rewards"):
-        assert torch.equal(getattr(ours, name), getattr(theirs, name))
 
 
 def test_a_masked_rollout_moves_no_weight_of_policy_or_critic() -> None:

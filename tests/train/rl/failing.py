@@ -6,20 +6,25 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
 
 from agent.errors import SourceError
 from agent.policies.base import Sampling
 from agent.sources.base import SearchRequest, SearchResult, Source
 from tests.train.disk import full_disk
-from train.rewards.base import Reward
+from train.rewards.base import Parts, Reward, RolloutView
+from train.rewards.outcome import OutcomeReward
 from train.rewards.registry import reward_of
+from train.rewards.task import Task
 from train.rl.live import EmbeddedLive
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.tasks import Ask, tasks_of
 
 _BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
+
+
+_NO_ANSWERS: Final = ("Zzyzx",)
 
 
 class Dead:
@@ -58,10 +63,27 @@ class Hopeless:
         asks = self._tasks.draw(step, attempt, number)
         if not self._hopeless(step, attempt):
             return asks
-        return [replace(ask, task=replace(ask.task, answers=("Zzyzx",), options=())) for ask in asks]
+        return [replace(ask, task=replace(ask.task, answers=_NO_ANSWERS, options=())) for ask in asks]
 
     def held_out(self) -> list[Ask]:
         return []
+
+
+class Lucky(OutcomeReward):
+    """Has a policy of random weights be right and well-formed by chance, by the number of letters that it writes.
+
+    No answer to a hopeless question is right.
+    """
+
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
+        written = sum(len(one.text) for one in rollout.trace.segments if one.by == "policy")
+        right = task.answers != _NO_ANSWERS and written % 2 == 0
+        return {"answer": float(right), "format": self.settings.format_bonus * (written % 3 == 0)}
+
+    @classmethod
+    def of(cls, reward: Reward[Any]) -> Self:
+        """In the place of a recipe's outcome."""
+        return cls(reward.settings, reward.tools)
 
 
 class _Flaky:

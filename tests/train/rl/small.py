@@ -11,6 +11,13 @@ from train.rl.recipe import RlRecipe
 
 PAIR = {"prompts": 1, "group": 2}
 """Rollouts of a step, for tests that ask what a run does around it."""
+WITHOUT = (
+    "answers are no longer closed",
+    "every rollout gets the same reward",
+    "rollouts run into their length limit",
+    "the policy writes noise",
+)
+"""Rules that watch a policy which can say something: one of random weights breaks them."""
 
 
 def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
@@ -35,6 +42,25 @@ def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
     for name, change in changes.items():
         said[name] = {**said.get(name, {}), **change} if isinstance(change, Mapping) else change
     return RlRecipe.model_validate(said)
+
+
+def brief(start: Path | str, steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
+    """A recipe for a policy of random weights (`make_hub`), for tests of what a run does around its rollouts.
+
+    It never searches and is never right: what it writes differs in length alone.
+    """
+    said: dict[str, Any] = {
+        "start": str(start),
+        "protocols": ("reflect",),
+        "data": {"people": 12},
+        "rollout": {"policy_tokens": 24, "answer_tokens": 8},
+        "learning": {"overlong": {"longest": 24, "buffer": 24, "penalty": 0.5}},
+        "optimizer": {"lr": 1e-3},
+        "safety": {"without": WITHOUT},
+    }
+    for name, change in changes.items():
+        said[name] = {**said.get(name, {}), **change} if isinstance(change, Mapping) else change
+    return recipe(steps, **said)
 
 
 def hot_checkpoint(folder: Path, *, heat: float = 0.5) -> Path:

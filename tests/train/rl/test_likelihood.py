@@ -8,7 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where TRL is
+from tests.fixtures.make_engine import make_hub  # noqa: E402 - only where TRL is
+from tests.train.rl.small import brief, recipe  # noqa: E402
 from train.rl import run as run_module  # noqa: E402
 from train.rl.adapter import RlTrainer  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
@@ -50,9 +51,9 @@ class Compared(RlTrainer):
 
 
 def test_the_term_is_added_to_each_update_but_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hot = str(hot_checkpoint(tmp_path / "hot"))
+    start = make_hub(tmp_path / "start")
     learning = {"credit": {"keep_likelihood": WEIGHT}}
-    small = recipe(4, start=hot, learning=learning, optimizer={"minibatches": 2, "micro_batches": 1, "lr": 1e-3})
+    small = brief(start, 4, learning=learning, optimizer={"minibatches": 2, "micro_batches": 1, "lr": 1e-2})
     Compared.found = []
     monkeypatch.setattr(run_module, "RlTrainer", Compared)
     lines: list[Any] = []

@@ -1,10 +1,11 @@
 """Runs of two processes on one CPU that hold shares of the weights (FSDP2 through accelerate): they learn as one does."""
 
 import json
-import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,8 @@ from train.rl.sharding import check_shares  # noqa: E402
 
 pytestmark = pytest.mark.train
 
-CONFIG = Path(__file__).parents[3] / "train" / "recipes" / "papers" / "fsdp2_2gpus.yaml"
+ROOT = Path(__file__).parents[3]
+CONFIG = ROOT / "train" / "recipes" / "papers" / "fsdp2_2gpus.yaml"
 RECIPE = """
 kind = "rl"
 name = "shares"
@@ -59,12 +61,62 @@ traces = 1
 """
 
 
-def launched(out: Path, path: Path, *options: str) -> None:
+@dataclass(frozen=True)
+class Shared:
+    """What two processes with shares of the weights left."""
+
+    start: Path
+    path: Path
+    out: Path
+    """Three steps, and the last one again from the state before it."""
+    ended: Path
+    """The model of the three steps."""
+    adapter_path: Path
+    adapter: Path
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
     """Train in two processes of this machine, as the command of a plan does, with the recipes' own configuration."""
+    folder = tmp_path_factory.mktemp("shared")
+    start = hot_checkpoint(folder / "start")
+    path, adapter_path = folder / "recipe.toml", folder / "adapter.toml"
+    path.write_text(RECIPE.format(start=start), encoding="utf-8")
+    adapted = RECIPE.replace("steps = 3", "steps = 1").replace("embedded", "transformers").replace("1e-4", "1e-3")
+    adapter_path.write_text(adapted.format(start=start) + "[adapter]\nrank = 4\nalpha = 8\n", encoding="utf-8")
+    made = Shared(start, path, folder / "out", folder / "ended", adapter_path, folder / "adapter")
+    stopped = {
+        made.out / "hub": made.ended,
+        made.out / "states" / "checkpoint-3": folder / "checkpoint-3",
+    }
+    launched(
+        folder,
+        command(path, made.out),
+        command(path, made.out, "--resume", moves=stopped),
+        command(adapter_path, made.adapter),
+    )
+    return made
+
+
+def command(path: Path, out: Path, *options: str, moves: Mapping[Path, Path] | None = None) -> dict[str, Any]:
+    arguments = ["train", "rl", "--recipe", str(path), "--threads", "1", "--out", str(out), *options]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return {
+        "arguments": arguments,
+        "port": port,
+        "moves": {str(old): str(new) for old, new in (moves or {}).items()},
+    }
+
+
+def launched(folder: Path, *commands: Mapping[str, Any]) -> None:
+    written = folder / "commands.json"
+    written.write_text(json.dumps(commands), encoding="utf-8")
     command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(CONFIG)]
     command += ["--num_processes", "2", "--mixed_precision", "no", "--main_process_port", "0", "-m"]
-    command += ["agent.cli", "train", "rl", "--recipe", str(path), "--threads", "1", "--out", str(out), *options]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    command += ["tests.train.rl.forked", str(written)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-4000:]
 
 
@@ -91,45 +143,35 @@ def apart(first: Mapping[str, Any], second: Mapping[str, Any], start: Mapping[st
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_two_processes_with_shares_of_the_weights_learn_what_one_learns_also_after_a_stop(tmp_path: Path) -> None:
-    start, path = hot_checkpoint(tmp_path / "start"), tmp_path / "recipe.toml"
-    path.write_text(RECIPE.format(start=start), encoding="utf-8")
-    shared, alone = tmp_path / "shared", tmp_path / "alone"
-    launched(shared, path)
+def test_two_processes_with_shares_of_the_weights_learn_what_one_learns_also_after_a_stop(
+    shared: Shared, tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone"
     figures: list[Mapping[str, float]] = []
-    assert RlRun(read_rl_recipe(path), alone, threads=1).go(lambda _, step: figures.append(step))
-    assert_learned_alike(lines(shared), figures)
+    assert RlRun(read_rl_recipe(shared.path), alone, threads=1).go(lambda _, step: figures.append(step))
+    assert_learned_alike(lines(shared.out), figures)
     assert figures[-1]["trainer/kl"] > 1e-6
-    before, one = weights(start), weights(alone / "hub")
-    assert apart(one, weights(shared / "hub"), before) < 0.02
-    states = shared / "states"
+    before, one, ended = weights(shared.start), weights(alone / "hub"), weights(shared.ended)
+    assert apart(one, ended, before) < 0.02
     for step in (1, 2):
-        shares = states / f"checkpoint-{step}" / "pytorch_model_fsdp_0"
+        shares = shared.out / "states" / f"checkpoint-{step}" / "pytorch_model_fsdp_0"
         sizes = [(shares / f"__{rank}_0.distcp").stat().st_size for rank in (0, 1)]
         assert max(sizes) < 1.1 * min(sizes)  # each has written its half
         assert apart(weights(alone / "states" / f"checkpoint-{step}"), merged(shares, tmp_path), before) < 0.02
-    ended = weights(shared / "hub")
-    shutil.rmtree(states / "checkpoint-3")
-    shutil.rmtree(shared / "hub")
-    launched(shared, path, "--resume")
-    again = weights(shared / "hub")
+    again = weights(shared.out / "hub")
     assert all(torch.equal(again[name], weight) for name, weight in ended.items())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_adapter_in_shares_learns_what_it_learns_in_one_process(tmp_path: Path) -> None:
-    start, path = hot_checkpoint(tmp_path / "start"), tmp_path / "recipe.toml"
-    adapted = RECIPE.replace("steps = 3", "steps = 1").replace("embedded", "transformers").replace("1e-4", "1e-3")
-    path.write_text(adapted.format(start=start) + "[adapter]\nrank = 4\nalpha = 8\n", encoding="utf-8")
-    shared, alone = tmp_path / "shared", tmp_path / "alone"
-    launched(shared, path)
+def test_an_adapter_in_shares_learns_what_it_learns_in_one_process(shared: Shared, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
     figures: list[Mapping[str, float]] = []
-    assert RlRun(read_rl_recipe(path), alone, threads=1).go(lambda _, step: figures.append(step))
-    assert_learned_alike(lines(shared), figures)
-    begun, one, two = weights(start), weights(alone / "hub"), weights(shared / "hub")
+    assert RlRun(read_rl_recipe(shared.adapter_path), alone, threads=1).go(lambda _, step: figures.append(step))
+    assert_learned_alike(lines(shared.adapter), figures)
+    begun, one, two = weights(shared.start), weights(alone / "hub"), weights(shared.adapter / "hub")
     assert apart(one, two, begun) < 0.05
-    kept = [safetensors.load_file(out / "adapter" / "adapter_model.safetensors") for out in (alone, shared)]
+    kept = [safetensors.load_file(out / "adapter" / "adapter_model.safetensors") for out in (alone, shared.adapter)]
     assert kept[0].keys() == kept[1].keys()
     assert all(torch.allclose(kept[0][name], kept[1][name], atol=1e-4) for name in kept[0])
 
