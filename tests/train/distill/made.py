@@ -19,7 +19,7 @@ COPIED = ("chain1", "chain2", "chain3", "comparison", "intersection", "choice")
 @cache
 def questions() -> tuple[GoldQuestion, ...]:
     copied = [question for question in load_world(WORLD).questions if question.type in COPIED]
-    return tuple(world_questions(copied)[:20])
+    return tuple(world_questions(copied)[:10])
 
 
 @cache

@@ -16,7 +16,7 @@ from train.world.shards import make_world
 from train.world.writing import new_card, write_world
 
 EASY = Difficulty(noise=0, namesakes=0, paraphrase=0, staleness=0, contradiction=0)
-QUESTIONS = 3
+QUESTIONS = 2
 _WORLDS: Final[tuple[tuple[Split, int], ...]] = (("train", 8), ("dev", 9))
 
 
