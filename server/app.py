@@ -28,6 +28,8 @@ from server.http import errors
 from server.http.encoding import json_response
 from server.http.openapi import name_models
 from server.http.schema import ERRORS, Completion, ListedModel, ModelList, Retrieved, Version, streamed
+from server.libraries.routes import add_libraries
+from server.libraries.searching import searching
 from server.mcp.http import add_mcp
 from server.responses.routes import add_responses
 from server.retrieval.service import Retriever, RetrieveRequest, Unread
@@ -74,6 +76,9 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
             stack.push_async_callback(searches.end)
             if service.run_manager:
                 await service.run_manager.open()
+            if service.libraries:
+                stack.push_async_callback(service.libraries.aclose)
+                await service.libraries.open()
             stack.push_async_callback(mcp.aclose)
             looking = asyncio.create_task(_look_at(agent.policy))
             stack.callback(looking.cancel)
@@ -90,6 +95,8 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     mcp = add_mcp(app, service, searches)
     if service.run_manager:
         add_runs(app, service, service.run_manager)
+    if service.libraries:
+        add_libraries(app, service.libraries)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,
@@ -162,7 +169,7 @@ def _add_chat(app: FastAPI, service: Service) -> None:
     @app.post("/v1/chat/completions", response_model=None, responses=streamed(Completion, frames))
     async def chat(body: ChatRequest, request: Request) -> Response:
         """Answer a question with citations, streamed or not, in OpenAI's format."""
-        turn = open_turn(service, body)
+        turn = open_turn(await searching(service, body), body)
         if body.stream:
             return service.streams(lambda put: stream_turn(turn, put))
         return json_response(await service.runs.unless_gone(request.receive, whole_turn(turn)))

@@ -28,7 +28,7 @@ from server.chat.service import Service, no_local_servers
 from server.evidence.answering import answering_of
 from server.http.header_timeout import patient
 from server.retrieval.service import Retriever
-from server.runs.opening import keys_exist, run_manager_of
+from server.runs.opening import keys_exist, libraries_of, run_manager_of
 from server.shutdown import Grace, Shutdown
 from server.telemetry.setup import observers_of
 from server.ui.examples import examples_of
@@ -74,6 +74,7 @@ def make_service(
         answering=answering_of(settings),
         keep=run_manager.keep,
         run_manager=run_manager,
+        libraries=libraries_of(settings, run_manager.store),
     )
 
 

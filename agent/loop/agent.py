@@ -60,6 +60,8 @@ class Agent:
     """Of every search, beside what a plan says; the policy reads nothing of them."""
     only: tuple[str, ...] = ()
     """Names of the sources that may be searched; empty: each. A plan may name the others, and these answer."""
+    libraries: tuple[str, ...] = ()
+    """Ids of the libraries among the sources, for the trace."""
     scope: Callable[[str, Sequence[tuple[str, str]]], str | None] | None = None
     """Gives a sentence where a question, with the turns before it, is outside of what the policy knows: then that is
     the answer."""
@@ -101,6 +103,7 @@ class Agent:
             question=text,
             filters=self.filters,
             only=self.only,
+            libraries=self.libraries,
             protocol=self.protocol.name,
             policy=self.policy.name,
             seed=seed,

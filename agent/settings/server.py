@@ -1,5 +1,6 @@
 """The settings of the server: its address, who may ask, and how much. `agent.settings` reads them with its own."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
@@ -73,6 +74,15 @@ class ServerSettings(BaseSettings):
     store: SecretStr = SecretStr("")
     """Where runs, keys and their usage are kept: a file, postgresql://user:password@host/database for several servers,
     or memory, which ends with the server. Empty: a file in the user's data folder."""
+    library_folder: Path | None = None
+    """Where uploaded files and their indices are kept; several servers with one store share it. Left out: a folder in
+    the user's data folder, or, for a store in memory, one that ends with the server."""
+    file_bytes: int = Field(default=512 * 1024 * 1024, ge=1)
+    """A larger file is refused."""
+    library_bytes: int = Field(default=10 * 1024 * 1024 * 1024, ge=0)
+    """What the files of one key may take, in all; 0: no file can be uploaded."""
+    library_files: int = Field(default=20_000, ge=0)
+    """How many files one key may have."""
     store_days: float | None = Field(default=None, gt=0)
     """Days that a run is kept; left out: for ever."""
     store_runs: int | None = Field(default=10_000, ge=1)

@@ -6,7 +6,7 @@ Search scores straight from the sparse matrix: on a few hundred texts a query co
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -34,6 +34,8 @@ _VOCABULARY_BYTES: Final = 1 << 30
 
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")  # Chinese and Japanese are written without spaces
+Rows = Sequence[tuple[int, int]]
+"""Ranges of row numbers: from the first one up to, and without, the second, in rising order."""
 _stemmer = cast(Any, Stemmer).Stemmer("english")
 
 
@@ -128,23 +130,51 @@ class Bm25Index:
         held = _Parts(int(scores["num_docs"]), vocabulary, scores["data"], scores["indices"], scores["indptr"])
         return cls(held, model)
 
-    def search(self, query: str, limit: int) -> list[tuple[int, float]]:
+    def frequency(self, stem: str) -> int:
+        """In how many texts a stem occurs."""
+        place = self._vocabulary.get(stem)
+        return 0 if place is None else self._starts[place + 1] - self._starts[place]
+
+    def search(
+        self, query: str, limit: int, *, weights: Mapping[str, float] | None = None, within: Rows | None = None
+    ) -> list[tuple[int, float]]:
         """Give at most `limit` rows with a score above 0, best first; ties by row.
+
+        Args:
+            query: in words.
+            limit: of rows.
+            weights: by which the scores of a stem are multiplied; 1 where one is not named.
+            within: the ranges of rows that may be found; None: all.
 
         Raises:
             CorpusError: the index is damaged.
         """
         starts = self._starts
-        tokens = [t for t in map(self._vocabulary.get, query_stems(query)) if t is not None]
-        if not tokens or limit < 1:
+        places = ((stem, self._vocabulary.get(stem)) for stem in query_stems(query))
+        found = [(stem, place) for stem, place in places if place is not None]
+        if not found or limit < 1:
             return []
-        spans = [slice(starts[t], starts[t + 1]) for t in tokens]
+        spans = [slice(starts[place], starts[place + 1]) for _, place in found]
         indices = np.concatenate([self._indices[span] for span in spans])
-        weights = np.concatenate([self._data[span] for span in spans])
+        factors = [1.0 if weights is None else weights.get(stem, 1.0) for stem, _ in found]
+        parts = (
+            self._data[span] if by == 1.0 else self._data[span] * by for span, by in zip(spans, factors, strict=True)
+        )
+        data = np.concatenate(list(parts))
+        return self._best(indices, data, limit, within)
+
+    def _best(
+        self, indices: NDArray[np.int32], weights: NDArray[np.floating[Any]], limit: int, within: Rows | None
+    ) -> list[tuple[int, float]]:
+        """The rows with the largest sums of weights."""
         if len(indices) and not (indices.min() >= 0 and indices.max() < self.rows):
             raise CorpusError("the BM25 index is damaged: it names passages that are not there; build it again")
         scores = np.bincount(indices, weights=weights, minlength=self.rows)
-        rows = np.flatnonzero(scores > 0)
+        if within is None:
+            rows = np.flatnonzero(scores > 0)
+        else:
+            ranges = [start + np.flatnonzero(scores[start:end] > 0) for start, end in within]
+            rows = np.concatenate(ranges) if ranges else np.empty(0, np.int64)
         found = scores[rows]
         if not np.isfinite(found).all():
             raise CorpusError("the BM25 index is damaged: its scores are not numbers; build it again")

@@ -296,6 +296,8 @@ class Trace(BaseModel):
     """What the request wants of every search, beside what a plan says."""
     only: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
     """The sources that the request chose; empty: each."""
+    libraries: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
+    """Ids of the libraries that the request chose; empty: none."""
     protocol: str
     policy: str
     seed: int = 0

@@ -39,6 +39,8 @@ GUARDED: Final = ("/v1", "/retrieve", "/mcp", "/api")
 """Addresses that ask for a key, each with all below it."""
 COSTS: Final = re.compile(r"/v1/(chat/completions|responses|evidence)|/api/runs(/[^/]+/answer_with)?")
 """Addresses whose POST has a model write, and needs a slot for it. `/mcp` takes slots by itself, for each search."""
+STREAMED: Final = re.compile(r"/v1/files/?")
+"""Addresses whose body is a file: they read it piece by piece, with bounds of their own."""
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods whose body is not read."""
 HEADER_BYTES: Final = 16 * 1024
@@ -148,6 +150,9 @@ class AccessMiddleware:
         admission = self._admission if scope["method"] == "POST" and COSTS.fullmatch(path) else None
         if admission:
             admission.check(self._keys.limit)
+        if STREAMED.fullmatch(path):
+            await self._app(scope, receive, send)
+            return
         receive = capped(receive, most_bytes=self._rules.body_bytes, seconds=self._rules.body_seconds)
         body = await read_whole(receive)
         await check_shape(body, path=path)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby, pairwise
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, cast, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.errors import QuestionError
 from agent.loop.budgets import Budgets
@@ -62,6 +62,22 @@ Text = Annotated[str, Chars(1_000_000)]
 """What a person or a model wrote. How much of it may be a question is a setting."""
 
 
+def _few(given: Any) -> Any:
+    """Metadata of few pairs: each wrong one of many would be an error of its own."""
+    if isinstance(given, Mapping) and len(pairs := cast(Mapping[Any, Any], given)) > _PAIRS:
+        raise ValueError(f"it has {len(pairs):,} pairs; at most {_PAIRS} are kept")
+    return cast(Any, given)
+
+
+_PAIRS: Final = 16
+Metadata = Annotated[
+    dict[Annotated[str, Chars(64)], Annotated[str, Chars(512)]],
+    Field(max_length=_PAIRS),
+    BeforeValidator(_few),
+]
+"""As OpenAI bounds them."""
+
+
 class Incoming(BaseModel):
     """Part of a request. Parameters that are not declared are accepted and mean nothing."""
 
@@ -96,6 +112,12 @@ class RunOptions(Incoming):
     )
     sources: Annotated[list[Name], Field(fail_fast=True, max_length=32)] | None = Field(
         default=None, description="Names of the sources that may be searched; left out: each."
+    )
+    libraries: Annotated[list[Name], Field(fail_fast=True, max_length=32)] | None = Field(
+        default=None, description="Ids of libraries to search, or `all` for each of yours; `sources` only if named too."
+    )
+    files: Annotated[list[Name], Field(fail_fast=True, max_length=1_000)] | None = Field(
+        default=None, description="Ids of files: only these are searched, of the libraries or else of all of yours."
     )
     budgets: BudgetOptions | None = None
     search_domain_filter: Annotated[list[Domain], Field(fail_fast=True, max_length=20)] | None = Field(

@@ -27,6 +27,7 @@ from server.telemetry.watch import Observer, Runnable, Watch
 
 if TYPE_CHECKING:
     from server.evidence.answering import Answering
+    from server.libraries.manager import LibraryManager
     from server.runs.manager import RunManager
 
 logger = logging.getLogger(__name__)
@@ -78,6 +79,8 @@ class Service:
     """They see every run."""
     run_manager: "RunManager | None" = None
     """Of runs that outlive their clients; without one there are no such runs."""
+    libraries: "LibraryManager | None" = None
+    """Of files that clients upload; without one there are none. The app opens and closes it."""
 
     @property
     def models(self) -> list[str]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from agent.sanitize.strict import Chars
-from server.chat.request import ChatQuestion, Effort, Incoming, Message, Name, RunOptions, Text, read_question
+from server.chat.request import ChatQuestion, Effort, Incoming, Message, Metadata, Name, RunOptions, Text, read_question
 from server.http.errors import bad_request
 
 _NO_ITEMS: Final = "Items are not stored by id here; send the earlier items in full."
@@ -50,22 +50,6 @@ Input = Annotated[
     Annotated[Text, Tag("text")] | Annotated[list[InputItem], Field(fail_fast=True, max_length=5_000), Tag("items")],
     Discriminator(_form),
 ]
-
-
-def _few(given: Any) -> Any:
-    """Metadata of few pairs: each wrong one of many would be an error of its own."""
-    if isinstance(given, Mapping) and len(pairs := cast(Mapping[Any, Any], given)) > _PAIRS:
-        raise ValueError(f"it has {len(pairs):,} pairs; at most {_PAIRS} are kept")
-    return cast(Any, given)
-
-
-_PAIRS: Final = 16
-Metadata = Annotated[
-    dict[Annotated[str, Chars(64)], Annotated[str, Chars(512)]],
-    Field(max_length=_PAIRS),
-    BeforeValidator(_few),
-]
-"""As OpenAI bounds them."""
 
 
 class ReasoningOptions(Incoming):

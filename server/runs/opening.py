@@ -4,9 +4,11 @@ import asyncio
 
 from agent.errors import SetupError
 from agent.settings.server import ServerSettings
+from server.libraries.folder import LibraryFolder, default_folder
+from server.libraries.manager import LibraryManager, Quota
 from server.runs.manager import Retention, RunManager
 from server.store import RunStore, StoreError
-from server.store.database import Database
+from server.store.database import MEMORY, Database
 from server.store.keys import StoredKeys
 
 
@@ -26,6 +28,19 @@ def run_manager_of(settings: ServerSettings) -> RunManager:
         SetupError: the store is none that can be used.
     """
     return RunManager(store_of(settings), retention=Retention(days=settings.store_days, runs=settings.store_runs))
+
+
+def libraries_of(settings: ServerSettings, store: RunStore) -> LibraryManager:
+    """What keeps the uploaded files of a server with these settings.
+
+    Args:
+        settings: of the server.
+        store: that it keeps its runs in.
+    """
+    in_memory = settings.store.get_secret_value() == MEMORY
+    folder = LibraryFolder(settings.library_folder or (None if in_memory else default_folder()))
+    quota = Quota(settings.file_bytes, settings.library_bytes, settings.library_files)
+    return LibraryManager(store, folder, quota=quota)
 
 
 def check_store(settings: ServerSettings) -> None:

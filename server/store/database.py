@@ -40,6 +40,7 @@ _PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
     "PRAGMA foreign_keys=ON",
+    "PRAGMA secure_delete=ON",  # what is deleted is overwritten
     "PRAGMA cache_size=-512",  # KiB of each connection; the system's own cache has the whole file
 )
 
@@ -170,12 +171,20 @@ class Database:
         async with typed_errors(), self._engine.execution_options(**{_WRITES: True}).begin() as connection:
             yield connection
 
-    async def shrink(self) -> None:
-        """Give freed pages back to the file system; PostgreSQL does that by itself."""
+    async def shrink(self, *, log: bool = False) -> None:
+        """Give freed pages back to the file system; PostgreSQL does that by itself.
+
+        Args:
+            log: empty SQLite's log, too, which holds what was deleted; where another connection reads, later.
+        """
         if self.dialect == "sqlite":
             async with self.writing() as connection:
                 driver: Any = (await connection.get_raw_connection()).driver_connection
                 await driver.executescript("PRAGMA incremental_vacuum(2000)")  # `execute` frees one page and stops
+            if log:
+                async with typed_errors(), self._engine.connect() as connection:
+                    driver = (await connection.get_raw_connection()).driver_connection
+                    await driver.executescript("PRAGMA wal_checkpoint(TRUNCATE)")
 
     async def aclose(self) -> None:
         """Close every connection."""

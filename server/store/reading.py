@@ -16,7 +16,9 @@ from server.store.serial import read_text, storable
 from server.store.tables import EVENTS, RUNS
 
 _LISTED = [
-    column for column in RUNS.c if column.name not in ("trace", "aside", "open_block", "wish", "lease_until", "number")
+    column
+    for column in RUNS.c
+    if column.name not in ("trace", "aside", "libraries", "open_block", "wish", "lease_until", "number")
 ]
 
 

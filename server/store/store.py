@@ -1,9 +1,10 @@
-"""The store of one process: its database, what it reads and writes there of runs, and the keys of clients."""
+"""The store of one process: its database, and what it reads and writes there of runs, keys and libraries."""
 
 from uuid import uuid4
 
 from server.store.database import Database
 from server.store.keys import StoredKeys
+from server.store.libraries import LibraryRows
 from server.store.reading import RunReads
 from server.store.writing import RunWrites
 
@@ -27,6 +28,7 @@ class RunStore:
         self.writes = RunWrites(database, owner=self.owner, lease_seconds=lease_seconds)
         self.reads = RunReads(database, owner=self.owner)
         self.keys = StoredKeys(database)
+        self.libraries = LibraryRows(database)
 
     async def aclose(self) -> None:
         """Close the database."""

@@ -47,6 +47,7 @@ RUNS: Final = Table(
     Column("open_block", Text, nullable=False, server_default="[]"),  # what is being written, for other replicas
     Column("trace", Text, nullable=False),
     Column("aside", Text, nullable=False, server_default=""),  # the run's metadata, in its API's own form
+    Column("libraries", Text, nullable=False, server_default=""),  # ids of those it searched, with spaces between
     Index("runs_by_time", "created", "id"),
     Index("runs_by_conversation", "conversation"),
     Index("runs_by_key", "key_id", "created"),
@@ -84,6 +85,46 @@ USAGE: Final = Table(
     Column("searches", BigInteger, nullable=False, server_default="0"),
     Column("credits", Float, nullable=False, server_default="0"),
 )
+
+FILES: Final = Table(
+    "files",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("key_id", Text, nullable=False, server_default=""),
+    Column("name", Text, nullable=False),
+    Column("purpose", Text, nullable=False, server_default=""),
+    Column("url", Text, nullable=False, server_default=""),
+    Column("bytes", BigInteger, nullable=False),
+    Column("created", Float, nullable=False),
+    Index("files_by_key", "key_id", "created"),
+)
+"""Uploaded files; their bytes are in the folder of the libraries."""
+
+LIBRARIES: Final = Table(
+    "libraries",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("key_id", Text, nullable=False, server_default=""),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("metadata", Text, nullable=False, server_default="{}"),
+    Column("created", Float, nullable=False),
+    Index("libraries_by_key", "key_id", "created"),
+)
+
+MEMBERS: Final = Table(
+    "library_files",
+    METADATA,
+    Column("library", Text, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
+    Column("file", Text, primary_key=True),
+    Column("shard", Integer, nullable=False),
+    Column("state", Text, nullable=False),  # waiting, indexed, failed; removed: until its shard is built again
+    Column("why", Text, nullable=False, server_default=""),
+    Column("passages", Integer, nullable=False, server_default="0"),
+    Column("bytes", BigInteger, nullable=False),
+    Column("added", Float, nullable=False),
+    Index("library_files_by_file", "file"),
+)
+"""The files of each library, and in which of its shards each one is indexed."""
 
 _NOW: Final = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",

@@ -275,6 +275,7 @@ def _described(run: NewRun, *, origin: Origin, trace: str) -> dict[str, Any]:
         "protocol": run.trace.protocol,
         "policy": storable(run.trace.policy),
         "key_id": run.key_id,
+        "libraries": " ".join(run.trace.libraries),
         "trace": trace,
         "aside": storable(run.metadata()),
     }

@@ -126,8 +126,26 @@ def update_index(
         CorpusError: documents that cannot be read, or `out` holds something that is no index, or is being written.
         SetupError: the dense model cannot be loaded, or the kind of index needs more passages.
     """
-    refuse_strange(out)
     found = find_files(paths, leave_out=out)
+    return update_found(found, out, dense=dense, strict=strict, wait=wait, spread=spread, progress=progress)
+
+
+def update_found(
+    found: FoundFiles,
+    out: Path,
+    *,
+    dense: Dense | None = None,
+    strict: bool = False,
+    wait: bool = False,
+    spread: ItemSpread | None = None,
+    progress: Progress = silent,
+) -> Outcome:
+    """As `update_index`, of files that were found already and have names of the caller's.
+
+    Raises:
+        NoDocuments: none of them gives a passage. CorpusError, SetupError: as there.
+    """
+    refuse_strange(out)
     try:
         with locked(out, wait=wait):
             return _update(found, out, dense, strict, spread, progress)

@@ -101,6 +101,10 @@ class SourceFile:
     """Short, and no other file's: its path below the folder that was named."""
     place: Path
     """What is opened, through no link: of a file that was named, what the link of that name leads to."""
+    title: str = ""
+    """Of its passages, where the file states none; empty: its name without the suffix."""
+    url: str = ""
+    """Of its passages, where the file states none."""
 
     @property
     def kind(self) -> str:
@@ -281,8 +285,8 @@ def read_file(
         yield from _read_lines(file, tick, reject)
         return
     found = reader.read(file.place, file.kind) if file.kind in PARSED else _read_text(file.place)
-    title = found.title or spelled(Path(file.path.stem))
-    url = found.url if len(found.url) <= URL_CHARS else ""
+    title = found.title or file.title or spelled(Path(file.path.stem))
+    url = found.url if 0 < len(found.url) <= URL_CHARS else file.url
     number = 0
     for heading, start, end in _sections(found, file.kind, title):
         for at, to in split_text(found.text, start, end):

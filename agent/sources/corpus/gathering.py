@@ -7,7 +7,7 @@ import hashlib
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -52,6 +52,14 @@ Write = Callable[[bytes], object]
 
 class OlderDamaged(CorpusError):
     """The index that is there cannot be taken over; without it the documents can still be read."""
+
+
+class NoDocuments(CorpusError):
+    """None of the files gives a passage."""
+
+    def __init__(self, why: str, skipped: Sequence[SkippedFile]) -> None:
+        super().__init__(why)
+        self.skipped = tuple(skipped)
 
 
 class Older:
@@ -150,7 +158,8 @@ class Gathering:
         """Write the passages, where each one begins, and what is known of each file.
 
         Raises:
-            CorpusError: there are no passages at all; or, in a strict build, a file or a line that cannot be read, or
+            NoDocuments: there are no passages at all.
+            CorpusError: in a strict build, a file or a line that cannot be read, or
                 an id that occurs twice.
             OlderDamaged: what the older index kept is damaged.
         """
@@ -165,7 +174,7 @@ class Gathering:
         for entry in self.entries:
             self._note(entry)
         if not self._ids:
-            raise CorpusError(self._nothing())
+            raise NoDocuments(self._nothing(), self.skipped)
         np.save(folder / OFFSETS, np.frombuffer(self._offsets, dtype=np.int64))
         lines = (entry.model_dump_json(exclude_defaults=True) + "\n" for entry in self.entries)
         (folder / FILES).write_text("".join(lines), encoding="utf-8")

@@ -4,10 +4,10 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from agent.outbound.urls import host_of
 from agent.plan import Filter
 from agent.sources.arrays import load_array
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.bm25 import Bm25Index, stem, words
+from agent.sources.bm25 import Bm25Index, Rows, stem, words
 from agent.sources.bm25s_library import STOP_WORDS
 from agent.sources.corpus.build import Outcome, build_index, update_index
 from agent.sources.corpus.documents import StoredPassage
@@ -32,7 +32,7 @@ __all__ = ["CARD", "CorpusSource", "IndexCard", "Outcome", "build_index", "cache
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000
 """From here on a search takes so long that it leaves the event loop."""
-_TITLES: Final = 100
+TITLES: Final = 100
 """Passages whose titles are compared with a short query."""
 _LONGEST_TITLE: Final = 10
 """Words of a query that may be a title."""
@@ -40,6 +40,7 @@ _BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _FILLERS: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
 _NAMED: Final = 5
 """Files that are named where some cannot be read."""
+Found = TypeVar("Found")
 _log: Final = logging.getLogger(__name__)
 CACHE: Final = Path.home() / ".cache" / "cairn" / "indexes"
 
@@ -104,40 +105,31 @@ class CorpusSource:
     def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
         """Search right here: best first, at most `limit`."""
         wanted = self.wanted(filters)
-        narrow = wanted != ReadFilters()
-        named = words(query)[: _LONGEST_TITLE + 1]
-        deep = max(limit, _TITLES) if len(named) <= _LONGEST_TITLE else limit
-        ranked = self.ranked(query, self.card.documents if narrow else deep)
-        if len(named) <= _LONGEST_TITLE:
-            ranked = self._named_first(ranked, named)
+        ranked = self.ranked(query, self.card.documents if wanted != ReadFilters() else max(limit, TITLES))
+        ranked = named_first(ranked, query, title=lambda found: self._records[found[0]].title)
         return self.passages(ranked, limit, wanted)
 
-    def _named_first(self, ranked: list[tuple[int, float]], named: list[str]) -> list[tuple[int, float]]:
-        """Of the best rows, those whose title is the query come first: who asks for a name means the page about it.
+    def stored(self, row: int) -> StoredPassage:
+        """One passage of the index.
 
-        Behind them come those whose title differs in words that only ask: "What's Cairn?" and "What is Cairn?".
+        Raises:
+            CorpusError: the index is damaged.
         """
-        alike = [self._likeness(row, named) for row, _ in ranked[:_TITLES]]
-        if not any(alike):
-            return ranked
-        order = sorted(range(len(alike)), key=lambda at: -alike[at])
-        return [*(ranked[at] for at in order), *ranked[_TITLES:]]
+        return self._records[row]
 
-    def _likeness(self, row: int, named: list[str]) -> int:
-        """2 where the title is the query, 1 where what it is about is the same, else 0."""
-        title = self._records[row].title
-        parts = [words(part) for part in (title, _BRACKETS.sub("", title), title.rpartition(BETWEEN_TITLES)[2])]
-        if named in parts:
-            return 2
-        return int(_content(named) in map(_content, parts))
+    def frequency(self, stem: str) -> int:
+        """In how many passages a stem occurs."""
+        return self._index.frequency(stem)
 
     def documents(self) -> Iterator[StoredPassage]:
         """Every passage of the index, read one by one."""
         return iter(self._records)
 
-    def ranked(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Rows and their BM25 scores, best first, at most `limit`."""
-        return self._index.search(query, limit)
+    def ranked(
+        self, query: str, limit: int, *, weights: Mapping[str, float] | None = None, within: Rows | None = None
+    ) -> list[tuple[int, float]]:
+        """Rows and their BM25 scores, best first, at most `limit`; `weights` and `within` as `Bm25Index` has them."""
+        return self._index.search(query, limit, weights=weights, within=within)
 
     def wanted(self, filters: Sequence[Filter]) -> ReadFilters:
         """The conditions that documents here can be measured by."""
@@ -166,11 +158,35 @@ class CorpusSource:
                 break
             document = self._records[row]
             if allows(document, wanted, today=self._today()):
-                found.append(_passage(document, source=self.name, score=score, rank=len(found) + 1))
+                found.append(as_passage(document, source=self.name, score=score, rank=len(found) + 1))
         return found
 
 
-def _passage(document: StoredPassage, *, source: str, score: float, rank: int) -> Passage:
+def named_first(ranked: list[Found], query: str, *, title: Callable[[Found], str]) -> list[Found]:
+    """Of the best hits, those whose title is the query come first: who asks for a name means the page about it.
+
+    Behind them come those whose title differs in words that only ask: "What's Cairn?" and "What is Cairn?".
+    """
+    named = words(query)[: _LONGEST_TITLE + 1]
+    if len(named) > _LONGEST_TITLE:
+        return ranked
+    alike = [_likeness(title(hit), named) for hit in ranked[:TITLES]]
+    if not any(alike):
+        return ranked
+    order = sorted(range(len(alike)), key=lambda at: -alike[at])
+    return [*(ranked[at] for at in order), *ranked[TITLES:]]
+
+
+def _likeness(title: str, named: list[str]) -> int:
+    """2 where the title is the query, 1 where what it is about is the same, else 0."""
+    parts = [words(part) for part in (title, _BRACKETS.sub("", title), title.rpartition(BETWEEN_TITLES)[2])]
+    if named in parts:
+        return 2
+    return int(_content(named) in map(_content, parts))
+
+
+def as_passage(document: StoredPassage, *, source: str, score: float, rank: int) -> Passage:
+    """What is stored, as a search gives it."""
     return Passage(
         id=document.id,
         source=source,

@@ -1,0 +1,290 @@
+"""The libraries of a server: files come in, are indexed, searched and removed. It knows no request."""
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from agent.errors import CorpusError
+from agent.sources.base import Source
+from agent.sources.corpus.documents import StoredPassage
+from agent.sources.corpus.folder import CARD
+from agent.sources.corpus.shards import Shard, ShardedSource
+from agent.sources.pages.fetch import Fetcher
+from server.http.errors import ApiError
+from server.libraries.folder import LibraryFolder, Upload, new_id
+from server.libraries.indexing import Indexer, IndexProgress
+from server.store import RunStore, StoreError
+from server.store.libraries import Counts, FileRow, LibraryRow, LibraryRows
+
+logger = logging.getLogger(__name__)
+
+_OPEN: Final = 256
+"""Shards that stay open."""
+_RETRY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What the files of one key may take."""
+
+    file_bytes: int = 512 << 20
+    bytes: int = 10 << 30
+    files: int = 20_000
+
+
+class LibraryManager:
+    """Everything that is done with files and libraries. A `key_id` of None may see every key's."""
+
+    def __init__(
+        self, store: RunStore, folder: LibraryFolder, *, quota: Quota | None = None, fetcher: Fetcher | None = None
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            store: keeps what is known of files and libraries.
+            folder: keeps their bytes.
+            quota: of each key.
+            fetcher: of links; closed with this.
+        """
+        self.fetcher = fetcher or Fetcher()
+        self.rows: LibraryRows = store.libraries
+        self.quota = quota or Quota()
+        self._store, self._folder = store, folder
+        self._indexer = Indexer(self.rows, folder, settled=self._settled)
+        self._shards: OrderedDict[str, Shard] = OrderedDict()
+        """By their folders and when these were built, the last used last."""
+        self._lock = threading.Lock()
+        """Of the open shards: searches open them in threads."""
+        self._opening: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Make the folder and go on with what is not indexed yet. A store that is away is tried again.
+
+        Raises:
+            SetupError: others may write into the folder. OSError: it cannot be made.
+        """
+        self._folder.open()
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._begin())
+
+    async def aclose(self) -> None:
+        """End the indexing; it goes on at the next start."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        await self._indexer.aclose()
+        await self.fetcher.aclose()
+        self._folder.close()
+
+    async def _begin(self) -> None:
+        while True:
+            try:
+                await self._indexer.open()
+                await self._remove_strays()
+                return
+            except (StoreError, OSError) as error:
+                logger.warning("libraries wait for the store: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _remove_strays(self) -> None:
+        strays = list(self._folder.strays())
+        files = await self.rows.known_files([id for id, path in strays if path.is_file()])
+        for id, path in strays:
+            if path.is_dir() and await self.rows.library(id, key_id=None):
+                files.add(id)
+        self._folder.remove_strays(files.__contains__, strays)
+
+    async def allowed(self, ids: Sequence[str], *, key_id: str | None) -> list[LibraryRow]:
+        """The libraries of these ids, if the key may see them.
+
+        Raises:
+            ApiError: one of them is not there.
+        """
+        found: list[LibraryRow] = []
+        for id in ids:
+            row = await self.rows.library(id, key_id=key_id)
+            if row is None:
+                message = f"There is no library {id!r}."
+                raise ApiError(HTTPStatus.NOT_FOUND, message, param="libraries", code="library_not_found")
+            found.append(row)
+        return found
+
+    def path_of(self, file: FileRow) -> Path:
+        """Where its bytes are."""
+        return self._folder.path_of(file.id, file.name)
+
+    def upload(self) -> Upload:
+        """Begin to write a file.
+
+        Raises:
+            OSError: there is no room.
+        """
+        return self._folder.upload()
+
+    async def check_quota(self, key_id: str) -> None:
+        """Refuse a file before it is sent, where its key has no room for more.
+
+        Raises:
+            ApiError: with what is full.
+        """
+        files, size = await self.rows.used(key_id=key_id)
+        if files >= self.quota.files or size >= self.quota.bytes:
+            raise ApiError(
+                HTTPStatus.INSUFFICIENT_STORAGE,
+                f"Your {files:,} files of {size:,} bytes fill your share ({self.quota.files:,} files, "
+                f"{self.quota.bytes:,} bytes); delete some first.",
+                code="quota_exceeded",
+            )
+
+    async def keep(self, upload: Upload, name: str, *, key_id: str, purpose: str = "", url: str = "") -> FileRow:
+        """An uploaded file is whole: keep it.
+
+        Raises:
+            ApiError: its key has no room for it. StoreError, OSError: it cannot be kept.
+        """
+        _, size = await self.rows.used(key_id=key_id)
+        if size + upload.bytes > self.quota.bytes:
+            raise ApiError(
+                HTTPStatus.INSUFFICIENT_STORAGE,
+                f"The file has {upload.bytes:,} bytes, and of your share {max(0, self.quota.bytes - size):,} are left; "
+                "delete other files first.",
+                code="quota_exceeded",
+            )
+        file = FileRow(new_id("file-"), name, upload.bytes, key_id=key_id, purpose=purpose, url=url)
+        self._folder.take(upload, file.id, name)
+        try:
+            return await self.rows.add_file(file)
+        except BaseException:
+            self._folder.remove_file(file.id, name)
+            raise
+
+    async def delete_file(self, file: FileRow) -> None:
+        """Remove a file: no search finds it from now on, its bytes are gone, and its indices are built again.
+
+        Raises:
+            StoreError: it was not removed.
+        """
+        for library in await self.rows.delete_file(file.id):
+            self._indexer.add(library)
+        self._folder.remove_file(file.id, file.name)
+        await self._store.database.shrink(log=True)
+
+    async def add_library(self, name: str, metadata: Mapping[str, str], *, key_id: str) -> LibraryRow:
+        return await self.rows.add_library(LibraryRow(new_id("vs_"), name, key_id=key_id, metadata=metadata))
+
+    async def delete_library(self, library: LibraryRow, *, files: bool = False, runs: bool = False) -> None:
+        """Remove a library and its index.
+
+        Args:
+            library: it.
+            files: its files, too, also from other libraries.
+            runs: the runs that searched it, too, whose traces quote it.
+
+        Raises:
+            StoreError: it was not removed.
+        """
+        members = await self._every_file(library) if files else []
+        self._indexer.forget(library.id)
+        await self.rows.delete_library(library.id)
+        self._folder.remove_index(library.id)
+        self._settled(library.id)
+        for file in members:
+            await self.delete_file(file)
+        if runs:
+            await self.rows.delete_runs(library.id)
+        await self._store.database.shrink(log=True)
+
+    async def _every_file(self, library: LibraryRow) -> list[FileRow]:
+        found = [await self.rows.file(id, key_id=library.key_id) for id in await self.rows.files_of(library.id)]
+        return [file for file in found if file is not None]
+
+    async def add(self, library: str, file: FileRow) -> None:
+        """Put a file into a library; it is indexed soon.
+
+        Raises:
+            StoreError: it could not be written down.
+        """
+        if await self.rows.add_member(library, file):
+            self._indexer.add(library)
+
+    async def remove(self, library: str, file: str) -> bool:
+        """Take a file out of a library, where it is in it; the file itself stays.
+
+        Raises:
+            StoreError: it was not taken out.
+        """
+        if removed := await self.rows.remove_member(library, file):
+            self._indexer.add(library)
+        return removed
+
+    async def counts(self, libraries: Sequence[LibraryRow]) -> dict[str, Counts]:
+        return await self.rows.counts([library.id for library in libraries])
+
+    def progress(self, library: str) -> IndexProgress | None:
+        """How far the indexing of a library is, where this server is at it."""
+        return self._indexer.progress(library)
+
+    async def source(self, libraries: Sequence[str], files: Sequence[str] = ()) -> Source:
+        """Libraries as one source, or only these files of them.
+
+        Raises:
+            StoreError: it cannot be seen which files they have.
+        """
+        indexed = set[str]().union(*(await self.rows.indexed(libraries)).values())
+        shards = [shard for library in libraries for shard in await asyncio.to_thread(self._open_shards, library)]
+        return ShardedSource(shards, files=indexed & set(files) if files else indexed)
+
+    async def passages(self, file: str) -> list[StoredPassage]:
+        """The passages of a file, as a search finds them, in their order; none where it is in no library's index.
+
+        Raises:
+            StoreError, CorpusError: they cannot be read.
+        """
+        for library in await self.rows.holding(file):
+            for shard in await asyncio.to_thread(self._open_shards, library):
+                if found := await asyncio.to_thread(_passages_of, shard, file):
+                    return found
+        return []
+
+    def _open_shards(self, library: str) -> list[Shard]:
+        """The shards of a library, opened once and again where one was built; a damaged one is left out, and said."""
+        folder = self._folder.shards(library)
+        numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
+        found: list[Shard] = []
+        for number in numbers:
+            with suppress(FileNotFoundError):  # it was removed just now
+                place = self._folder.shard(library, number)
+                state = (place / CARD).stat()
+                try:
+                    found.append(self._open_shard(f"{place} {state.st_ino} {state.st_mtime_ns}", library, number))
+                except CorpusError as error:
+                    logger.warning("a part of library %s cannot be searched: %s", library, error)
+        return found
+
+    def _open_shard(self, key: str, library: str, number: int) -> Shard:
+        with self._lock:
+            shard = self._shards.pop(key, None)
+        shard = shard or Shard(self._folder.shard(library, number))
+        with self._lock:
+            self._shards[key] = shard
+            while len(self._shards) > _OPEN:
+                self._shards.popitem(last=False)
+        return shard
+
+    def _settled(self, library: str) -> None:
+        """What is open of a library may be an older state: it is opened again when it is searched."""
+        folder = f"{self._folder.shards(library)}/"
+        with self._lock:
+            for key in [key for key in self._shards if key.startswith(folder)]:
+                del self._shards[key]
+
+
+def _passages_of(shard: Shard, file: str) -> list[StoredPassage]:
+    return list(shard.passages_of(file))

@@ -1,0 +1,223 @@
+"""What `/v1/files` and `/v1/vector_stores` take and give, in OpenAI's shapes. Data alone."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from agent.sanitize.strict import Chars, Strict
+from server.chat.request import Incoming, Metadata, Name
+from server.libraries.indexing import IndexProgress
+from server.store.libraries import Counts, FileRow, LibraryRow, Member
+
+FileStatus = Literal["in_progress", "completed", "failed"]
+
+
+class FileObject(BaseModel):
+    id: str
+    object: Literal["file"] = "file"
+    bytes: int
+    created_at: int
+    filename: str
+    purpose: str
+    status: Literal["processed"] = "processed"
+    url: str | None = Field(default=None, description="Where it was fetched, if it was.")
+
+    @classmethod
+    def of(cls, row: FileRow) -> "FileObject":
+        return cls(
+            id=row.id,
+            bytes=row.bytes,
+            created_at=int(row.created),
+            filename=row.name,
+            purpose=row.purpose or "user_data",
+            url=row.url or None,
+        )
+
+
+class Deleted(BaseModel):
+    id: str
+    object: str
+    deleted: Literal[True] = True
+
+
+class FileCounts(BaseModel):
+    in_progress: int
+    completed: int
+    failed: int
+    cancelled: Literal[0] = 0
+    total: int
+
+
+class Indexing(BaseModel):
+    """How far the indexing is, where this server is at it."""
+
+    part: int
+    parts: int
+    stage: str
+    done: int
+    total: int
+
+
+class LibraryObject(BaseModel):
+    """A library. OpenAI calls it a vector store; here it is searched by words."""
+
+    id: str
+    object: Literal["vector_store"] = "vector_store"
+    created_at: int
+    name: str
+    usage_bytes: int
+    file_counts: FileCounts
+    status: Literal["completed", "in_progress"]
+    expires_after: None = None
+    expires_at: None = None
+    last_active_at: int
+    metadata: dict[str, str]
+    indexing: Indexing | None = None
+
+    @classmethod
+    def of(cls, row: LibraryRow, counts: Counts, progress: IndexProgress | None) -> "LibraryObject":
+        indexing = progress and Indexing(
+            part=progress.shard, parts=progress.shards, stage=progress.stage, done=progress.done, total=progress.total
+        )
+        return cls(
+            id=row.id,
+            created_at=int(row.created),
+            name=row.name,
+            usage_bytes=counts.bytes,
+            file_counts=FileCounts(
+                in_progress=counts.waiting, completed=counts.indexed, failed=counts.failed, total=counts.total
+            ),
+            status="in_progress" if counts.waiting else "completed",
+            last_active_at=int(row.created),
+            metadata=dict(row.metadata),
+            indexing=indexing,
+        )
+
+
+class FileError(BaseModel):
+    code: Literal["invalid_file"] = "invalid_file"
+    message: str
+
+
+class LibraryFileObject(BaseModel):
+    """A file in a library."""
+
+    id: str
+    object: Literal["vector_store.file"] = "vector_store.file"
+    created_at: int
+    filename: str
+    usage_bytes: int
+    vector_store_id: str
+    status: FileStatus
+    last_error: FileError | None
+    passages: int
+    note: str | None = Field(default=None, description="What of it could not be read, where the rest could.")
+    url: str | None = None
+
+    @classmethod
+    def of(cls, member: Member) -> "LibraryFileObject":
+        states: dict[str, FileStatus] = {"indexed": "completed", "failed": "failed"}
+        failed = member.state == "failed"
+        return cls(
+            id=member.file,
+            created_at=int(member.added),
+            filename=member.name,
+            usage_bytes=member.bytes,
+            vector_store_id=member.library,
+            status=states.get(member.state, "in_progress"),
+            last_error=FileError(message=member.why) if failed else None,
+            passages=member.passages,
+            note=None if failed else member.why or None,
+            url=member.url or None,
+        )
+
+
+class FileList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[FileObject]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class LibraryList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[LibraryObject]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class LibraryFileList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[LibraryFileObject]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class NewLibrary(Incoming):
+    name: Name = ""
+    file_ids: Annotated[list[Name], Field(fail_fast=True, max_length=10_000)] = Field(default_factory=list[str])
+    metadata: Metadata | None = None
+
+
+class ChangedLibrary(Incoming):
+    name: Name | None = None
+    metadata: Metadata | None = None
+
+
+class NewMember(Incoming):
+    file_id: Name
+
+
+class NewLink(Strict):
+    url: Annotated[str, Chars(2_000)] = Field(min_length=1, description="Of a page or a file on the web.")
+
+
+class LibrarySearch(Incoming):
+    query: Annotated[str, Chars(4_000)] = Field(min_length=1)
+    max_num_results: int = Field(default=10, ge=1, le=50)
+    filters: dict[str, Any] | None = Field(default=None, description="Not supported: a request with it is refused.")
+
+
+class TextContent(BaseModel):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class FoundPassage(BaseModel):
+    file_id: str
+    filename: str
+    score: float
+    attributes: dict[str, str] = Field(default_factory=dict[str, str])
+    content: list[TextContent]
+    passage: str = Field(description="Its id: the file's, and its number there.")
+    title: str
+
+
+class FoundPassages(BaseModel):
+    object: Literal["vector_store.search_results.page"] = "vector_store.search_results.page"
+    search_query: list[str]
+    data: list[FoundPassage]
+    has_more: Literal[False] = False
+    next_page: None = None
+
+
+class DocumentPassage(BaseModel):
+    """A piece of a document, as searches find it."""
+
+    id: str
+    title: str
+    text: str
+    start: int
+    end: int
+    page: int = Field(description="The page or slide that it begins on, from 1; 0 where there are none.")
+
+
+class DocumentText(BaseModel):
+    """A document as it was indexed."""
+
+    file: FileObject
+    passages: list[DocumentPassage]
+    total: int

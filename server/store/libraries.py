@@ -1,0 +1,367 @@
+"""What is kept of libraries: uploaded files, libraries, and which file is in which. The bytes are in a folder."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, cast
+
+from sqlalchemy import CursorResult, Row, Select, Table, and_, delete, func, insert, or_, select, update
+
+from server.store.database import Database
+from server.store.serial import read_text, storable
+from server.store.tables import FILES, LIBRARIES, MEMBERS, RUNS, now
+
+MemberState = Literal["waiting", "indexed", "failed", "removed"]
+SHARD_BYTES: Final = 16 << 20
+"""Of the files that are indexed together: one file more, or less, means that these are read again."""
+SHARD_FILES: Final = 500
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """One uploaded file."""
+
+    id: str
+    name: str
+    bytes: int
+    key_id: str = ""
+    purpose: str = ""
+    url: str = ""
+    """Where it was fetched, if it was."""
+    created: float = 0.0
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class LibraryRow:
+    """One library."""
+
+    id: str
+    name: str
+    key_id: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    created: float = 0.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file in a library."""
+
+    library: str
+    file: str
+    name: str
+    shard: int
+    state: MemberState
+    why: str
+    """Why it gives no passages, or not all of them."""
+    passages: int
+    bytes: int
+    url: str
+    added: float
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many files of a library are in each state, and how large they are."""
+
+    waiting: int = 0
+    indexed: int = 0
+    failed: int = 0
+    bytes: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.waiting + self.indexed + self.failed
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which rows of a list."""
+
+    after: str = ""
+    """The id of the last row of the page before."""
+    limit: int = 20
+    oldest_first: bool = False
+
+
+class LibraryRows:
+    """Reads and writes them. Each call is one transaction, and raises `StoreError` where the database fails."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._now = now(database.dialect)
+
+    async def add_file(self, file: FileRow) -> FileRow:
+        """A file was uploaded; gives the row with its time."""
+        row = {
+            "id": file.id,
+            "key_id": file.key_id,
+            "name": storable(file.name),
+            "purpose": storable(file.purpose),
+            "url": storable(file.url),
+            "bytes": file.bytes,
+            "created": self._now,
+        }
+        async with self._database.writing() as connection:
+            return _file((await connection.execute(insert(FILES).values(row).returning(FILES))).one())
+
+    async def file(self, id: str, *, key_id: str | None) -> FileRow | None:
+        """One file, where it was uploaded with this key; None as the key: with any."""
+        row = await self._one(_of_key(select(FILES).where(FILES.c.id == id), FILES, key_id))
+        return _file(row) if row else None
+
+    async def files(self, page: Page, *, key_id: str | None, purpose: str = "") -> list[FileRow]:
+        query = _of_key(select(FILES), FILES, key_id)
+        if purpose:
+            query = query.where(FILES.c.purpose == storable(purpose))
+        return [_file(row) for row in await self._page(query, FILES, page)]
+
+    async def known_files(self, ids: Collection[str]) -> set[str]:
+        """Which of these ids are files."""
+        async with self._database.reading() as connection:
+            return set((await connection.execute(select(FILES.c.id).where(FILES.c.id.in_(ids)))).scalars())
+
+    async def used(self, *, key_id: str) -> tuple[int, int]:
+        """How many files a key has, and their bytes."""
+        query = select(func.count(), func.coalesce(func.sum(FILES.c.bytes), 0)).where(FILES.c.key_id == key_id)
+        async with self._database.reading() as connection:
+            count, size = (await connection.execute(query)).one()
+        return int(count), int(size)
+
+    async def delete_file(self, id: str) -> set[str]:
+        """Remove a file, also from its libraries; gives those, whose shards are to be built again."""
+        async with self._database.writing() as connection:
+            mine = MEMBERS.c.file == id
+            libraries = set((await connection.execute(select(MEMBERS.c.library).where(mine))).scalars())
+            await connection.execute(update(MEMBERS).where(mine).values(state="removed", why="", passages=0))
+            await connection.execute(delete(FILES).where(FILES.c.id == id))
+        return libraries
+
+    async def add_library(self, library: LibraryRow) -> LibraryRow:
+        row = {
+            "id": library.id,
+            "key_id": library.key_id,
+            "name": storable(library.name),
+            "metadata": storable(json.dumps(dict(library.metadata))),
+            "created": self._now,
+        }
+        async with self._database.writing() as connection:
+            return _library((await connection.execute(insert(LIBRARIES).values(row).returning(LIBRARIES))).one())
+
+    async def library(self, id: str, *, key_id: str | None) -> LibraryRow | None:
+        """One library, where it was made with this key; None as the key: with any."""
+        row = await self._one(_of_key(select(LIBRARIES).where(LIBRARIES.c.id == id), LIBRARIES, key_id))
+        return _library(row) if row else None
+
+    async def libraries(self, page: Page, *, key_id: str | None) -> list[LibraryRow]:
+        rows = await self._page(_of_key(select(LIBRARIES), LIBRARIES, key_id), LIBRARIES, page)
+        return [_library(row) for row in rows]
+
+    async def change_library(self, id: str, *, name: str | None, metadata: Mapping[str, str] | None) -> None:
+        values: dict[str, Any] = {}
+        if name is not None:
+            values["name"] = storable(name)
+        if metadata is not None:
+            values["metadata"] = storable(json.dumps(dict(metadata)))
+        if values:
+            async with self._database.writing() as connection:
+                await connection.execute(update(LIBRARIES).where(LIBRARIES.c.id == id).values(values))
+
+    async def delete_library(self, id: str) -> bool:
+        """Remove a library; its files stay. False where there is none."""
+        async with self._database.writing() as connection:
+            await connection.execute(delete(MEMBERS).where(MEMBERS.c.library == id))
+            gone = await connection.execute(delete(LIBRARIES).where(LIBRARIES.c.id == id))
+            return cast(CursorResult[Any], gone).rowcount > 0
+
+    async def counts(self, ids: Collection[str]) -> dict[str, Counts]:
+        """Of each library, how many of its files are in which state."""
+        sizes = func.coalesce(func.sum(MEMBERS.c.bytes), 0)
+        query = select(MEMBERS.c.library, MEMBERS.c.state, func.count(), sizes).where(MEMBERS.c.library.in_(ids))
+        found: dict[str, dict[str, int]] = {id: {"bytes": 0} for id in ids}
+        async with self._database.reading() as connection:
+            rows = await connection.execute(query.group_by(MEMBERS.c.library, MEMBERS.c.state))
+            for library, state, count, size in rows:
+                if state != "removed":
+                    found[library][state] = count
+                    found[library]["bytes"] += int(size)
+        return {id: Counts(**states) for id, states in found.items()}
+
+    async def add_member(self, library: str, file: FileRow) -> bool:
+        """Put a file into a library, into its last shard or, where that is full, into a new one.
+
+        Returns:
+            Whether it was not there before.
+        """
+        of_library = MEMBERS.c.library == library
+        sizes = select(MEMBERS.c.shard, func.count(), func.sum(MEMBERS.c.bytes)).where(of_library)
+        last = sizes.group_by(MEMBERS.c.shard).order_by(MEMBERS.c.shard.desc()).limit(1)
+        async with self._database.writing() as connection:
+            there = select(MEMBERS.c.state).where(of_library, MEMBERS.c.file == file.id)
+            state = (await connection.execute(there)).scalar_one_or_none()
+            if state not in (None, "removed"):
+                return False
+            shard, count, size = (await connection.execute(last)).first() or (0, 0, 0)
+            full = count and (count >= SHARD_FILES or size + file.bytes > SHARD_BYTES)
+            row = {
+                "library": library,
+                "file": file.id,
+                "shard": shard + 1 if full else shard,
+                "state": "waiting",
+                "bytes": file.bytes,
+                "added": self._now,
+            }
+            if state == "removed":  # it is in its shard until that is built again
+                back = update(MEMBERS).where(of_library, MEMBERS.c.file == file.id)
+                await connection.execute(back.values(state="waiting", added=self._now))
+            else:
+                await connection.execute(insert(MEMBERS).values(row))
+        return True
+
+    async def remove_member(self, library: str, file: str) -> bool:
+        """Take a file out of a library; false where it isn't there."""
+        mine = and_(MEMBERS.c.library == library, MEMBERS.c.file == file, MEMBERS.c.state != "removed")
+        async with self._database.writing() as connection:
+            gone = await connection.execute(update(MEMBERS).where(mine).values(state="removed", why="", passages=0))
+            return cast(CursorResult[Any], gone).rowcount > 0
+
+    async def member(self, library: str, file: str) -> Member | None:
+        query = _members().where(MEMBERS.c.library == library, MEMBERS.c.file == file, MEMBERS.c.state != "removed")
+        row = await self._one(query)
+        return _member(row) if row else None
+
+    async def members(self, library: str, page: Page, *, state: MemberState | None = None) -> list[Member]:
+        """Files of a library, the last added first."""
+        query = _members().where(MEMBERS.c.library == library, MEMBERS.c.state != "removed")
+        if state:
+            query = query.where(MEMBERS.c.state == state)
+        rows = await self._page(query, MEMBERS, page, id="file", time="added", of=MEMBERS.c.library == library)
+        return [_member(row) for row in rows]
+
+    async def files_of(self, library: str) -> list[str]:
+        """The ids of all its files."""
+        query = select(MEMBERS.c.file).where(MEMBERS.c.library == library, MEMBERS.c.state != "removed")
+        async with self._database.reading() as connection:
+            return list((await connection.execute(query)).scalars())
+
+    async def indexed(self, ids: Collection[str]) -> dict[str, set[str]]:
+        """The files of each library that may be found."""
+        query = select(MEMBERS.c.library, MEMBERS.c.file).where(
+            MEMBERS.c.library.in_(ids), MEMBERS.c.state == "indexed"
+        )
+        found: dict[str, set[str]] = {id: set() for id in ids}
+        async with self._database.reading() as connection:
+            for library, file in await connection.execute(query):
+                found[library].add(file)
+        return found
+
+    async def holding(self, file: str) -> list[str]:
+        """The libraries in which a file may be found."""
+        query = select(MEMBERS.c.library).where(MEMBERS.c.file == file, MEMBERS.c.state == "indexed")
+        async with self._database.reading() as connection:
+            return list((await connection.execute(query)).scalars())
+
+    async def unfinished(self) -> list[str]:
+        """The libraries that are to be indexed."""
+        query = select(MEMBERS.c.library).where(MEMBERS.c.state.in_(("waiting", "removed"))).distinct()
+        async with self._database.reading() as connection:
+            return list((await connection.execute(query)).scalars())
+
+    async def to_build(self, library: str) -> dict[int, list[Member]]:
+        """By shard that is to be built again: every file that was ever in it, also those that were removed."""
+        unfinished = select(MEMBERS.c.shard).where(
+            MEMBERS.c.library == library, MEMBERS.c.state.in_(("waiting", "removed"))
+        )
+        query = _members().where(MEMBERS.c.library == library, MEMBERS.c.shard.in_(unfinished))
+        found: dict[int, list[Member]] = {}
+        async with self._database.reading() as connection:
+            for row in await connection.execute(query.order_by(MEMBERS.c.shard, MEMBERS.c.added, MEMBERS.c.file)):
+                found.setdefault(row.shard, []).append(_member(row))
+        return found
+
+    async def built(self, members: Sequence[Member], *, gone: Sequence[Member]) -> None:
+        """A shard was built: how each of its files came out, and which are in it no more.
+
+        What was removed or added again while it was built stays to be done.
+        """
+        async with self._database.writing() as connection:
+            for member in members:
+                mine = and_(MEMBERS.c.library == member.library, MEMBERS.c.file == member.file)
+                values = {"state": member.state, "why": storable(member.why), "passages": member.passages}
+                await connection.execute(update(MEMBERS).where(mine, MEMBERS.c.state != "removed").values(values))
+            for member in gone:
+                mine = and_(MEMBERS.c.library == member.library, MEMBERS.c.file == member.file)
+                await connection.execute(delete(MEMBERS).where(mine, MEMBERS.c.state == "removed"))
+
+    async def delete_runs(self, library: str) -> None:
+        """Remove the runs that searched a library and have ended, with all that is stored of them."""
+        query = delete(RUNS).where(RUNS.c.libraries.contains(library, autoescape=True), RUNS.c.state != "running")
+        async with self._database.writing() as connection:
+            await connection.execute(query)
+            if self._database.dialect == "sqlite":  # its index of words keeps those of deleted runs until it is merged
+                await connection.exec_driver_sql("INSERT INTO run_words(run_words) VALUES ('optimize')")
+        await self._database.shrink(log=True)
+
+    async def _one(self, query: Select[Any]) -> Row[Any] | None:
+        async with self._database.reading() as connection:
+            return (await connection.execute(query)).first()
+
+    async def _page(
+        self, query: Select[Any], table: Table, page: Page, *, id: str = "id", time: str = "created", of: Any = None
+    ) -> Sequence[Row[Any]]:
+        """The rows of a list behind those of the page before; none where its last row is gone."""
+        ids, times = table.c[id], table.c[time]
+        if page.after:
+            before = select(times).where(ids == page.after)
+            at = (before if of is None else before.where(of)).scalar_subquery()
+            further = (times > at, ids > page.after) if page.oldest_first else (times < at, ids < page.after)
+            query = query.where(or_(further[0], and_(times == at, further[1])))
+        order = (times, ids) if page.oldest_first else (times.desc(), ids.desc())
+        async with self._database.reading() as connection:
+            return (await connection.execute(query.order_by(*order).limit(page.limit))).all()
+
+
+def _of_key(query: Select[Any], table: Table, key_id: str | None) -> Select[Any]:
+    return query if key_id is None else query.where(table.c.key_id == key_id)
+
+
+def _members() -> Select[Any]:
+    """Members with the names of their files; of one that was deleted, none is left."""
+    return select(MEMBERS, FILES.c.name, FILES.c.url).outerjoin(FILES, FILES.c.id == MEMBERS.c.file)
+
+
+def _file(row: Row[Any]) -> FileRow:
+    return FileRow(
+        id=row.id,
+        name=read_text(row.name),
+        bytes=row.bytes,
+        key_id=row.key_id,
+        purpose=read_text(row.purpose),
+        url=read_text(row.url),
+        created=row.created,
+    )
+
+
+def _library(row: Row[Any]) -> LibraryRow:
+    try:
+        metadata: Any = json.loads(read_text(row.metadata))
+    except ValueError:
+        metadata = {}
+    said = cast(dict[str, Any], metadata) if isinstance(metadata, dict) else {}
+    kept = {name: str(value) for name, value in said.items()}
+    return LibraryRow(id=row.id, name=read_text(row.name), key_id=row.key_id, metadata=kept, created=row.created)
+
+
+def _member(row: Row[Any]) -> Member:
+    return Member(
+        library=row.library,
+        file=row.file,
+        name=read_text(row.name or ""),
+        shard=row.shard,
+        state=row.state,
+        why=read_text(row.why),
+        passages=row.passages,
+        bytes=row.bytes,
+        url=read_text(row.url or ""),
+        added=row.added,
+    )

@@ -1,0 +1,276 @@
+"""Files and libraries through OpenAI's own client, over a real server with a real index."""
+
+import asyncio
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
+from pydantic import SecretStr
+
+from server.auth.keys import new_key
+from server.auth.middleware import Rules
+from server.libraries.manager import Quota
+from server.store.database import Database
+from server.store.keys import StoredKeys
+from tests.server.libraries.made import FALLS, ORR, client_of, library_of, settled, use, with_libraries
+from tests.server.live import QUESTION, make_service
+
+PLAN = "<search>A: Lina Orr (web)</search>"
+ANSWER = "<evidence>\n- It was directed by Lina Orr. [1]\n</evidence>\n<answer>Lina Orr</answer>"
+
+
+def test_a_file_is_kept_as_it_was_sent_and_listed(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> None:
+        made = await client.files.create(file=("notes/falls.md", FALLS), purpose="user_data")
+        assert (made.filename, made.bytes, made.purpose) == ("notes/falls.md", len(FALLS), "user_data")
+        assert (await client.files.content(made.id)).content == FALLS
+        other = await client.files.create(file=("orr.html", ORR), purpose="assistants")
+        assert [file.id async for file in client.files.list(limit=1)] == [other.id, made.id]
+        assert [file.id async for file in client.files.list(purpose="assistants")] == [other.id]
+        assert (await client.files.retrieve(made.id)).id == made.id
+        await client.files.delete(made.id)
+        with pytest.raises(NotFoundError, match="no file"):
+            await client.files.retrieve(made.id)
+
+    use(work, with_libraries(tmp_path))
+    assert len(list((tmp_path / "libraries" / "files").iterdir())) == 1, "the bytes of a deleted file are gone"
+
+
+def test_a_library_is_indexed_in_the_background_and_searched(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> None:
+        library = await library_of(client, ("falls.md", FALLS), ("orr.html", ORR), ("broken.pdf", b"%PDF-1.4 nothing"))
+        assert (library.file_counts.completed, library.file_counts.failed) == (2, 1)
+        assert library.usage_bytes == len(FALLS) + len(ORR) + 16
+        found = await client.vector_stores.search(library.id, query="Who directed Aurora Falls?", max_num_results=2)
+        first = found.data[0]
+        assert first.filename == "falls.md"
+        assert "directed by Lina Orr" in first.content[0].text
+        failed = [file async for file in client.vector_stores.files.list(library.id, filter="failed")]
+        assert failed[0].last_error
+        assert "PDF" in failed[0].last_error.message
+
+    use(work, with_libraries(tmp_path))
+
+
+def test_what_is_taken_out_or_deleted_is_not_found_any_more(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> None:
+        library = await library_of(client, ("falls.md", FALLS), ("orr.html", ORR))
+        falls, orr = [file.id async for file in client.vector_stores.files.list(library.id, order="asc")]
+
+        async def names(query: str) -> set[str]:
+            return {hit.filename for hit in (await client.vector_stores.search(library.id, query=query)).data}
+
+        assert await names("Lina Orr") == {"falls.md", "orr.html"}
+        await client.vector_stores.files.delete(orr, vector_store_id=library.id)
+        assert await names("Lina Orr") == {"falls.md"}, "at once, before the index is built again"
+        await client.files.delete(falls)
+        assert await names("Lina Orr") == set()
+        await settled(client, library.id)
+        await client.vector_stores.files.create(library.id, file_id=orr)
+        await settled(client, library.id)
+        assert await names("Lina Orr") == {"orr.html"}
+
+    use(work, with_libraries(tmp_path))
+
+
+def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> None:
+        library = await library_of(client, ("falls.md", FALLS), ("orr.html", ORR))
+        falls, orr = [file.id async for file in client.vector_stores.files.list(library.id, order="asc")]
+
+        async def passages(**options: Any) -> set[str]:
+            got = await client.chat.completions.create(model="cairn", messages=QUESTION, extra_body=options)  # pyright: ignore[reportArgumentType,reportCallIssue,reportUnknownVariableType]
+            return {result["id"].partition("#")[0] for result in got.model_extra["search_results"]}  # pyright: ignore
+
+        assert await passages(libraries=[library.id]) == {falls, orr}
+        assert await passages(libraries=["all"]) == {falls, orr}
+        assert await passages(files=[falls]) == {falls}
+        mixed = await passages(libraries=[library.id], sources=["all"])
+        assert falls in mixed
+        assert "web:Lina Orr" in mixed, "the server's own sources, where they are named too"
+        assert await passages() == {"web:Lina Orr"}
+        with pytest.raises(NotFoundError, match="no library"):
+            await passages(libraries=["vs_" + "0" * 24])
+
+    use(work, with_libraries(tmp_path, make_service((PLAN, ANSWER))))
+
+
+def test_other_keys_see_and_search_nothing_of_it(tmp_path: Path):
+    service = with_libraries(tmp_path)
+    our_key, ours = new_key("ours")
+    their_key, theirs = new_key("theirs")
+
+    async def run() -> None:
+        database = Database(str(tmp_path / "runs.sqlite"))
+        for key in (ours, theirs):
+            await StoredKeys(database).add_key(key)
+        await database.aclose()
+        async with client_of(service, Rules(key=SecretStr("server")), key=our_key.get_secret_value()) as client:
+            other = client.with_options(api_key=their_key.get_secret_value())
+            library = await library_of(client, ("falls.md", FALLS))
+            file = (await client.files.list()).data[0].id
+            assert (await other.files.list()).data == []
+            assert (await other.vector_stores.list()).data == []
+            for attempt in (
+                lambda: other.files.retrieve(file),
+                lambda: other.files.content(file),
+                lambda: other.files.delete(file),
+                lambda: other.vector_stores.retrieve(library.id),
+                lambda: other.vector_stores.search(library.id, query="film"),
+                lambda: other.vector_stores.delete(library.id),
+                lambda: other.vector_stores.create(file_ids=[file]),
+                lambda: other.chat.completions.create(
+                    model="cairn",
+                    messages=QUESTION,
+                    extra_body={"libraries": [library.id]},  # pyright: ignore[reportArgumentType]
+                ),
+            ):
+                with pytest.raises(NotFoundError):
+                    await attempt()
+            with pytest.raises(BadRequestError, match="no library yet"):
+                await other.chat.completions.create(model="cairn", messages=QUESTION, extra_body={"files": [file]})  # pyright: ignore[reportArgumentType]
+            mine = await other.vector_stores.create(name="theirs")
+            with pytest.raises(NotFoundError):
+                await other.vector_stores.files.create(mine.id, file_id=file)
+
+    asyncio.run(run())
+
+
+def test_a_deleted_library_leaves_nothing_of_its_words_on_disk(tmp_path: Path):
+    secret = b"Xylofarn"
+    text = b"# The " + secret + b"\n\nLina Orr is also called " + secret + b" Qvist.\n"
+    answer = "<evidence>\n- Lina Orr is also called Xylofarn Qvist. [1]\n</evidence>\n<answer>Xylofarn Qvist</answer>"
+    service = with_libraries(tmp_path, make_service((PLAN, answer)))
+
+    async def work(client: AsyncOpenAI) -> None:
+        library = await library_of(client, ("secret.md", text))
+        await client.chat.completions.create(model="cairn", messages=QUESTION, extra_body={"libraries": [library.id]})  # pyright: ignore[reportArgumentType]
+        await asyncio.sleep(0.5)  # the run is written down
+        assert holding(tmp_path, secret)
+        await client.vector_stores.delete(library.id, extra_query={"files": True, "runs": True})
+        while left := holding(tmp_path, secret):
+            await asyncio.sleep(0.1)
+            assert left
+        assert (await client.files.list()).data == []
+
+    use(work, service)
+    assert not holding(tmp_path, secret)
+
+
+def holding(folder: Path, word: bytes) -> list[Path]:
+    """The files that have a word in them."""
+    return [path for path in folder.rglob("*") if path.is_file() and word in path.read_bytes()]
+
+
+def test_a_share_that_is_full_takes_no_more(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> None:
+        await client.files.create(file=("a.txt", b"x" * 60), purpose="user_data")
+        with pytest.raises(APIStatusError, match="40 are left") as full:
+            await client.files.create(file=("b.txt", b"x" * 50), purpose="user_data")
+        assert full.value.status_code == 507
+        with pytest.raises(APIStatusError, match="larger than 100 bytes") as large:
+            await client.files.create(file=("c.txt", b"x" * 101), purpose="user_data")
+        assert large.value.status_code == 413
+        await client.files.create(file=("d.txt", b"x" * 40), purpose="user_data")
+        with pytest.raises(APIStatusError, match="fill your share"):
+            await client.files.create(file=("e.txt", b"x"), purpose="user_data")
+
+    use(work, with_libraries(tmp_path, quota=Quota(file_bytes=100, bytes=100)))
+    assert sorted(path.stat().st_size for path in (tmp_path / "libraries" / "files").iterdir()) == [40, 60]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/passwd.txt", "etc/passwd.txt"),
+        ("/abs/olute.md", "abs/olute.md"),
+        ("C:\\Users\\me\\a.txt", "a.txt"),
+        ("a\x00b\x1f.txt", "ab.txt"),
+        ("x" * 1000 + ".pdf", "x" * 396 + ".pdf"),
+        ("naïve — Ω.md", "naïve — Ω.md"),
+    ],
+)
+def test_a_name_is_only_a_name(tmp_path: Path, given: str, kept: str):
+    async def work(client: AsyncOpenAI) -> str:
+        body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="' + given.replace("\\", "\\\\").encode()
+        body += b'"\r\n\r\nhello\r\n--b--\r\n'
+        sent = await client._client.post(  # pyright: ignore[reportPrivateUsage]
+            f"{client.base_url}files", content=body, headers={"content-type": "multipart/form-data; boundary=b"}
+        )
+        return sent.json()["filename"]
+
+    assert use(work, with_libraries(tmp_path)) == kept
+    inside = [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"hello"]
+    assert [path.parent for path in inside] == [tmp_path / "libraries" / "files"]
+
+
+def test_it_goes_on_with_what_was_not_indexed_when_the_server_ended(tmp_path: Path):
+    first, second = with_libraries(tmp_path), with_libraries(tmp_path)
+
+    async def upload(client: AsyncOpenAI) -> str:
+        made = await client.vector_stores.create(name="Films")
+        file = await client.files.create(file=("falls.md", FALLS), purpose="user_data")
+        await client.vector_stores.files.create(made.id, file_id=file.id)
+        return made.id
+
+    async def look(client: AsyncOpenAI) -> int:
+        async with asyncio.timeout(60):
+            return (await settled(client, id)).file_counts.completed
+
+    id = use(upload, first)
+    assert use(look, second) == 1
+
+
+def test_the_text_of_a_document_comes_with_headings_and_places(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> Any:
+        await library_of(client, ("falls.md", FALLS))
+        file = (await client.files.list()).data[0].id
+        return (await client._client.get(f"{client.base_url}files/{file}/text")).json()  # pyright: ignore[reportPrivateUsage]
+
+    got = use(work, with_libraries(tmp_path))
+    assert got["total"] == 2
+    assert [passage["title"] for passage in got["passages"]] == ["Aurora Falls", "Aurora Falls › Cast"]
+    first = got["passages"][0]
+    assert FALLS.decode()[first["start"] : first["end"]] == first["text"]
+
+
+def test_without_libraries_a_request_that_names_one_is_refused():
+    async def work(client: AsyncOpenAI) -> None:
+        with pytest.raises(BadRequestError, match="no libraries here"):
+            await client.chat.completions.create(model="cairn", messages=QUESTION, extra_body={"libraries": ["all"]})  # pyright: ignore[reportArgumentType]
+
+    use(work, replace(make_service(), libraries=None))
+
+
+def test_the_process_that_indexes_gets_no_key_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seen: list[bytes] = []
+    monkeypatch.setenv("CAIRN_API_KEY", "sk-secret")
+
+    async def work(client: AsyncOpenAI) -> None:
+        uploaded = await client.files.create(file=("falls.md", FALLS * 2000), purpose="user_data")
+        library = await client.vector_stores.create(file_ids=[uploaded.id])
+        while (await client.vector_stores.retrieve(library.id)).status == "in_progress":
+            seen.extend(environments())
+            await asyncio.sleep(0.02)
+
+    use(work, with_libraries(tmp_path))
+    assert seen
+    assert not any(b"sk-secret" in found for found in seen)
+
+
+def environments() -> list[bytes]:
+    """Of the processes that index."""
+    found: list[bytes] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (
+                b"server.libraries.build" in (process / "cmdline").read_bytes()
+                and process.stat().st_uid == os.geteuid()
+            ):
+                found.append((process / "environ").read_bytes())
+        except OSError:
+            continue
+    return found
