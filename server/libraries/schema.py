@@ -2,17 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent.sanitize.strict import Chars, Strict
 from server.chat.request import Incoming, Metadata, Name
 from server.libraries.indexing import IndexProgress
 from server.store.libraries import Counts, FileRow, LibraryRow, Member
 
+
+class _Said(BaseModel):
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
 FileStatus = Literal["in_progress", "completed", "failed"]
 
 
-class FileObject(BaseModel):
+class FileObject(_Said):
     id: str
     object: Literal["file"] = "file"
     bytes: int
@@ -40,7 +45,7 @@ class Deleted(BaseModel):
     deleted: Literal[True] = True
 
 
-class FileCounts(BaseModel):
+class FileCounts(_Said):
     in_progress: int
     completed: int
     failed: int
@@ -48,7 +53,7 @@ class FileCounts(BaseModel):
     total: int
 
 
-class Indexing(BaseModel):
+class Indexing(_Said):
     """How far the indexing is, where this server is at it."""
 
     part: int
@@ -58,7 +63,7 @@ class Indexing(BaseModel):
     total: int
 
 
-class LibraryObject(BaseModel):
+class LibraryObject(_Said):
     """A library. OpenAI calls it a vector store; here it is searched by words."""
 
     id: str
@@ -94,12 +99,12 @@ class LibraryObject(BaseModel):
         )
 
 
-class FileError(BaseModel):
+class FileError(_Said):
     code: Literal["invalid_file"] = "invalid_file"
     message: str
 
 
-class LibraryFileObject(BaseModel):
+class LibraryFileObject(_Said):
     """A file in a library."""
 
     id: str
@@ -132,7 +137,7 @@ class LibraryFileObject(BaseModel):
         )
 
 
-class FileList(BaseModel):
+class FileList(_Said):
     object: Literal["list"] = "list"
     data: list[FileObject]
     first_id: str | None
@@ -140,7 +145,7 @@ class FileList(BaseModel):
     has_more: bool
 
 
-class LibraryList(BaseModel):
+class LibraryList(_Said):
     object: Literal["list"] = "list"
     data: list[LibraryObject]
     first_id: str | None
@@ -148,7 +153,7 @@ class LibraryList(BaseModel):
     has_more: bool
 
 
-class LibraryFileList(BaseModel):
+class LibraryFileList(_Said):
     object: Literal["list"] = "list"
     data: list[LibraryFileObject]
     first_id: str | None
@@ -204,7 +209,7 @@ class FoundPassages(BaseModel):
     next_page: None = None
 
 
-class DocumentPassage(BaseModel):
+class DocumentPassage(_Said):
     """A piece of a document, as searches find it."""
 
     id: str
@@ -215,7 +220,7 @@ class DocumentPassage(BaseModel):
     page: int = Field(description="The page or slide that it begins on, from 1; 0 where there are none.")
 
 
-class DocumentText(BaseModel):
+class DocumentText(_Said):
     """A document as it was indexed."""
 
     file: FileObject

@@ -29,6 +29,9 @@ class PageFacts(_Said):
     sources: list[str]
     answer_models: list[str] = Field(description="Other models that may answer from our evidence.")
     notices: list[str] = Field(description="What a person should know before believing an answer.")
+    libraries: bool = Field(description="Whether files can be uploaded.")
+    suffixes: list[str] = Field(description="Of the files that are read.")
+    file_bytes: int = Field(description="A larger file is refused.")
     examples: list[str] = Field(description="Questions that can be answered here.")
     local_models: list[LocalModels] = Field(
         description="What could write instead; empty where a model is connected, or other machines are served."

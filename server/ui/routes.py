@@ -12,6 +12,7 @@ from agent import __version__
 from agent.errors import QuestionError
 from agent.policies.local_servers import LocalServer
 from agent.rstool import EvidenceBundle, bundle_of
+from agent.sources.corpus.documents import SUFFIXES
 from server.auth.keys import caller
 from server.chat.service import Service
 from server.evidence.answering import check_model
@@ -51,6 +52,9 @@ def _add_facts(app: FastAPI, service: Service) -> None:
             sources=list(agent.sources),
             answer_models=list(service.answering.models) if service.answering else [],
             notices=list(service.notices),
+            libraries=service.libraries is not None and service.libraries.quota.bytes > 0,
+            suffixes=list(SUFFIXES),
+            file_bytes=service.libraries.quota.file_bytes if service.libraries else 0,
             examples=list(service.examples),
             local_models=[_offered(server) for server in await service.local_models()],
         )

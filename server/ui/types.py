@@ -14,11 +14,20 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from agent.rstool import EvidenceBundle
 from agent.trace import Delta, Trace
 from server.http.schema import ErrorBody
+from server.libraries.schema import (
+    DocumentText,
+    FileObject,
+    LibraryFileList,
+    LibraryFileObject,
+    LibraryList,
+    LibraryObject,
+)
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.ui.facts import AnswerWithRequest, PageFacts, RunAnswer, RunEvidence
 
 _SAID: Final = (
     Trace, Delta, RunCard, RunPage, RunDetail, PageFacts, EvidenceBundle, RunEvidence, RunAnswer, ErrorBody,
+    FileObject, LibraryObject, LibraryList, LibraryFileObject, LibraryFileList, DocumentText,
 )  # fmt: skip
 _TAKEN: Final = (RunRequest, AnswerWithRequest)
 

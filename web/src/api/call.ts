@@ -57,6 +57,32 @@ export async function post<T>(path: string, body?: object): Promise<T> {
   return (await (await ask(path, { method: "POST", ...json })).json()) as T;
 }
 
+/** Send one file as a form; `report` gets how many bytes are on their way. */
+export function sendFile<T>(path: string, file: File, name: string, report: (sent: number) => void): Promise<T> {
+  const form = new FormData();
+  form.append("purpose", "user_data");
+  form.append("file", file, name);
+  const request = new XMLHttpRequest(); // fetch does not say how far a body is
+  return new Promise<T>((resolve, reject) => {
+    request.open("POST", path);
+    const key = sessionStorage.getItem(SLOT);
+    if (key) request.setRequestHeader("authorization", `Bearer ${key}`);
+    request.upload.onprogress = (event) => report(event.loaded);
+    request.onerror = () => reject(new ApiError(0, "The server cannot be reached. Check that it runs, then try again."));
+    request.onload = () => {
+      if (request.status === 401) wantsKey.value = true;
+      try {
+        const said = JSON.parse(request.responseText) as T & Partial<ErrorBody>;
+        if (request.status < 300) resolve(said);
+        else reject(new ApiError(request.status, said.error?.message ?? ""));
+      } catch {
+        reject(new ApiError(request.status, `The server answered ${request.status}.`));
+      }
+    };
+    request.send(form);
+  });
+}
+
 /** Put a text where it can be pasted from. */
 export async function copyText(text: string): Promise<void> {
   const board = navigator.clipboard as Clipboard | undefined;

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: ebb30642f41ef861c47310b17a7e73ce9a08fd9f519a0de285171e176a884cae
+// Made of schema.json by tools/types.mjs; sha256 of it: 35deb073c2cf25ab12cb51ff683e6a441453cc613410406798808db5217805c1
 
 /**
  * Made by `python -m server.ui.types`.
@@ -14,6 +14,12 @@ EvidenceBundle: EvidenceBundle
 RunEvidence: RunEvidence
 RunAnswer: RunAnswer
 ErrorBody: ErrorBody
+FileObject: FileObject
+LibraryObject: LibraryObject
+LibraryList: LibraryList
+LibraryFileObject: LibraryFileObject
+LibraryFileList: LibraryFileList
+DocumentText: DocumentText
 RunRequest: RunRequest
 AnswerWithRequest: AnswerWithRequest
 }
@@ -28,6 +34,7 @@ history: unknown[][]
 question: string
 filters?: Filter[]
 only?: string[]
+libraries?: string[]
 protocol: string
 policy: string
 seed: number
@@ -414,6 +421,18 @@ answer_models: string[]
  */
 notices: string[]
 /**
+ * Whether files can be uploaded.
+ */
+libraries: boolean
+/**
+ * Of the files that are read.
+ */
+suffixes: string[]
+/**
+ * A larger file is refused.
+ */
+file_bytes: number
+/**
  * Questions that can be answered here.
  */
 examples: string[]
@@ -651,6 +670,114 @@ code: string
  */
 kind?: (string | null)
 }
+export interface FileObject {
+id: string
+object: "file"
+bytes: number
+created_at: number
+filename: string
+purpose: string
+status: "processed"
+/**
+ * Where it was fetched, if it was.
+ */
+url: (string | null)
+}
+/**
+ * A library. OpenAI calls it a vector store; here it is searched by words.
+ */
+export interface LibraryObject {
+id: string
+object: "vector_store"
+created_at: number
+name: string
+usage_bytes: number
+file_counts: FileCounts
+status: ("completed" | "in_progress")
+expires_after: null
+expires_at: null
+last_active_at: number
+metadata: {
+[k: string]: string
+}
+indexing: (Indexing | null)
+}
+export interface FileCounts {
+in_progress: number
+completed: number
+failed: number
+cancelled: 0
+total: number
+}
+/**
+ * How far the indexing is, where this server is at it.
+ */
+export interface Indexing {
+part: number
+parts: number
+stage: string
+done: number
+total: number
+}
+export interface LibraryList {
+object: "list"
+data: LibraryObject[]
+first_id: (string | null)
+last_id: (string | null)
+has_more: boolean
+}
+/**
+ * A file in a library.
+ */
+export interface LibraryFileObject {
+id: string
+object: "vector_store.file"
+created_at: number
+filename: string
+usage_bytes: number
+vector_store_id: string
+status: ("in_progress" | "completed" | "failed")
+last_error: (FileError | null)
+passages: number
+/**
+ * What of it could not be read, where the rest could.
+ */
+note: (string | null)
+url: (string | null)
+}
+export interface FileError {
+code: "invalid_file"
+message: string
+}
+export interface LibraryFileList {
+object: "list"
+data: LibraryFileObject[]
+first_id: (string | null)
+last_id: (string | null)
+has_more: boolean
+}
+/**
+ * A document as it was indexed.
+ */
+export interface DocumentText {
+file: FileObject
+passages: DocumentPassage[]
+total: number
+}
+/**
+ * A piece of a document, as searches find it.
+ */
+export interface DocumentPassage {
+id: string
+title: string
+text: string
+start: number
+end: number
+/**
+ * The page or slide that it begins on, from 1; 0 where there are none.
+ */
+page: number
+}
 /**
  * A question, as chat completions take it; `stream` and `stream_options` mean nothing here.
  */
@@ -674,6 +801,14 @@ profile?: (("default" | "openwebui" | "markdown-links" | "perplexity") | null)
  * Names of the sources that may be searched; left out: each.
  */
 sources?: (string[] | null)
+/**
+ * Ids of libraries to search, or `all` for each of yours; `sources` only if named too.
+ */
+libraries?: (string[] | null)
+/**
+ * Ids of files: only these are searched, of the libraries or else of all of yours.
+ */
+files?: (string[] | null)
 budgets?: (BudgetOptions | null)
 /**
  * Domains to search, or with a leading `-` to leave out.

@@ -75,13 +75,15 @@ export interface RunOptions {
   model: string;
   effort: "low" | "medium" | "high";
   sources: string[];
+  /** What is searched: "" the server's sources, `all` those and every library, a library's id, or a file's. */
+  scope: string;
   domains: string;
   after: string;
   before: string;
 }
 
 const STORED_AS = "cairn.options";
-export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: [], domains: "", after: "", before: "" };
+export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: [], scope: "", domains: "", after: "", before: "" };
 export const options = signal<RunOptions>({ ...PLAIN, ...(JSON.parse(stored("sessionStorage", STORED_AS) ?? "{}") as Partial<RunOptions>) });
 effect(() => store("sessionStorage", STORED_AS, JSON.stringify(options.value)));
 
@@ -96,11 +98,18 @@ export function requestOf(question: string, wanted: RunOptions, turns: readonly 
     model: wanted.model,
     reasoning_effort: wanted.effort,
     conversation: turns.at(-1)?.conversation || freshId(),
-    ...(wanted.sources.length ? { sources: wanted.sources } : {}),
+    ...scopeOf(wanted),
     ...(domains.length ? { search_domain_filter: domains } : {}),
     ...(wanted.after ? { search_after_date_filter: wanted.after } : {}),
     ...(wanted.before ? { search_before_date_filter: wanted.before } : {}),
   };
+}
+
+function scopeOf({ scope, sources }: RunOptions): Pick<RunRequest, "sources" | "libraries" | "files"> {
+  const chosen = sources.length ? { sources } : {};
+  if (scope.startsWith("file-")) return { files: [scope] };
+  if (scope.startsWith("vs_")) return { libraries: [scope] };
+  return scope === "all" ? { sources: ["all"], ...chosen, libraries: ["all"] } : chosen;
 }
 
 /** Start a run; its card. */

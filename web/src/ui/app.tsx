@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { copyText, keys } from "../api/call";
 import type { LocalModels } from "../api/types.gen";
+import { readLibraries } from "../app/library";
 import { home, route } from "../app/route";
 import { complain, facts, helpOpen, introduce, nextTheme, readHistory, sideOpen, trouble } from "../app/state";
 import { Ask } from "./ask";
@@ -11,13 +12,18 @@ import { CompareView } from "./compare";
 import { AskForKey, Help } from "./dialogs";
 import { History } from "./history";
 import { Cairn, Icon } from "./icons";
+import { lazy, type Lazy } from "./lazy";
 import { RunView } from "./run";
+
+const Library: Lazy<{ id: string }> = lazy(() => import("./library"));
+const Document: Lazy<{ file: string; passage: number; from: number; to: number }> = lazy(() => import("./document"));
 
 export function App() {
   useEffect(() => void introduce(), []);
   const begin = () => {
     void introduce();
     void readHistory();
+    void readLibraries();
   };
   return (
     <>
@@ -43,6 +49,8 @@ function Page() {
   const here = route.value;
   const given = keys.value;
   if (here.page === "run") return <RunView key={`${here.id} ${given}`} id={here.id} />;
+  if (here.page === "library") return <Library key={given} id={here.id} />;
+  if (here.page === "document") return <Document key={`${here.file} ${given}`} {...here} />;
   if (here.page === "compare") return <CompareView key={`${here.ids.join()} ${given}`} ids={here.ids} />;
   return <Home />;
 }

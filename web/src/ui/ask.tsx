@@ -6,6 +6,7 @@ import type { RunCard } from "../api/types.gen";
 import { go, toRun } from "../app/route";
 import { PLAIN, complain, facts, options, requestOf, start, type RunOptions } from "../app/state";
 import { Icon } from "./icons";
+import { Attach, Scope, Uploads, take } from "./upload";
 
 interface Props {
   /** The turns before, oldest first; none: a new conversation. */
@@ -19,6 +20,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
   const text = useSignal("");
   const busy = useSignal(false);
   const more = useSignal(false);
+  const over = useSignal(false);
 
   async function submit(question: string): Promise<void> {
     if (!question.trim() || busy.value) return;
@@ -34,7 +36,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
     }
   }
 
-  const changed = JSON.stringify(options.value) !== JSON.stringify(PLAIN);
+  const changed = JSON.stringify({ ...options.value, scope: "" }) !== JSON.stringify(PLAIN);
   return (
     <form
       class={first ? "ask first" : "ask"}
@@ -43,7 +45,21 @@ export function Ask({ turns = [], label, first = false }: Props) {
         void submit(text.value);
       }}
     >
-      <div class="box">
+      <div
+        class={over.value ? "box over" : "box"}
+        onDragOver={(event) => {
+          if (!facts.value?.libraries || !event.dataTransfer) return;
+          event.preventDefault();
+          over.value = true;
+        }}
+        onDragLeave={() => (over.value = false)}
+        onDrop={(event) => {
+          over.value = false;
+          if (!facts.value?.libraries || !event.dataTransfer) return;
+          event.preventDefault();
+          void take(event.dataTransfer);
+        }}
+      >
         <textarea
           ref={box}
           id="question"
@@ -64,6 +80,8 @@ export function Ask({ turns = [], label, first = false }: Props) {
         />
         <div class="box-row">
           <ModelChoice />
+          {facts.value?.libraries && <Scope />}
+          {facts.value?.libraries && <Attach />}
           <button type="button" class="quiet" aria-expanded={more.value} onClick={() => (more.value = !more.value)}>
             Options{changed && <span class="dot" title="changed" />}
           </button>
@@ -72,6 +90,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
           </button>
         </div>
         {more.value && <Options />}
+        <Uploads />
       </div>
       {first && <Examples pick={(question) => void submit(question)} />}
     </form>
@@ -167,7 +186,7 @@ function Options() {
           <input type="date" value={before} onInput={(event) => set({ before: event.currentTarget.value })} />
         </label>
       </div>
-      <button type="button" class="quiet" onClick={() => (options.value = { ...PLAIN, model: options.value.model })}>
+      <button type="button" class="quiet" onClick={() => (options.value = { ...PLAIN, model: options.value.model, scope: options.value.scope })}>
         Reset
       </button>
     </div>

@@ -5,6 +5,8 @@ import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Claim, Passage } from "../api/types.gen";
 import { passageOf, type Outline } from "../run/outline";
 import { CHECKS } from "../run/labels";
+import { toDocument } from "../app/route";
+import { facts } from "../app/state";
 import { Link } from "./markdown";
 
 /** Which chip is open; one at a time. */
@@ -72,7 +74,7 @@ function Peek({ id, passage, claims }: { id: string; passage: Passage; claims: r
   return (
     <div class="peek" id={id} ref={box} role="group" aria-label="What is cited">
       <p class="peek-title">
-        <Link url={passage.url}>{passage.title || passage.id}</Link>
+        <Source passage={passage} claims={claims} />
       </p>
       <p class="meta">
         <span class="tag">{passage.source}</span>
@@ -82,6 +84,14 @@ function Peek({ id, passage, claims }: { id: string; passage: Passage; claims: r
       <Quoted passage={passage} claims={claims} />
     </div>
   );
+}
+
+/** Its title: a link to the place in its document where there is one, or else to its page on the web. */
+export function Source({ passage, claims = [] }: { passage: Passage; claims?: readonly Claim[] }) {
+  const quote = claims.flatMap((claim) => claim.quotes).find(({ number }) => number === passage.number);
+  const place = facts.value ? toDocument(passage.id, quote) : ""; // a shared page has no server to show it
+  if (place) return <a href={place}>{passage.title || passage.id}</a>;
+  return <Link url={passage.url}>{passage.title || passage.id}</Link>;
 }
 
 /** The passage's text with the words that are quoted marked. */

@@ -6,9 +6,8 @@ import type { RunAnswer, RunEvidence } from "../api/types.gen";
 import type { Session } from "../app/session";
 import { complain, facts } from "../app/state";
 import { evidenceOf, type EvidenceRow } from "../run/evidence";
-import { Check } from "./cite";
+import { Check, Source } from "./cite";
 import { Icon } from "./icons";
-import { Link } from "./markdown";
 
 export function Evidence({ session }: { session: Session }) {
   const rows = evidenceOf(session.steps.value);
@@ -57,7 +56,7 @@ function ClaimRow({ row: { claim, quotes, used } }: { row: EvidenceRow }) {
           <p key={at} class="source-line">
             <span class="number">{number}</span>
             <span>
-              <Link url={passage?.url ?? ""}>{passage ? passage.title || passage.id : "never shown"}</Link>{" "}
+              {passage ? <Source passage={passage} claims={[claim]} /> : "never shown"}{" "}
               <span class="meta">{[passage?.source, passage?.date].filter(Boolean).join(" · ")}</span>
             </span>
           </p>

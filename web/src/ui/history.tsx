@@ -3,8 +3,8 @@
 import { useEffect } from "preact/hooks";
 import { ask } from "../api/call";
 import type { RunCard } from "../api/types.gen";
-import { go, home, route, toRun } from "../app/route";
-import { complain, history, more, readHistory, sideOpen, sought } from "../app/state";
+import { go, home, route, toLibrary, toRun } from "../app/route";
+import { complain, facts, history, more, readHistory, sideOpen, sought } from "../app/state";
 import { doneIn, stateWord } from "./figures";
 import { Icon } from "./icons";
 
@@ -19,6 +19,11 @@ export function History() {
       <a class="new" href={home} onClick={() => (sideOpen.value = false)}>
         <Icon name="plus" /> New question
       </a>
+      {facts.value?.libraries && (
+        <a class="new" href={toLibrary()} aria-current={route.value.page === "library" ? "page" : undefined} onClick={() => (sideOpen.value = false)}>
+          <Icon name="books" /> Your documents
+        </a>
+      )}
       <label class="seek">
         <Icon name="search" />
         <input

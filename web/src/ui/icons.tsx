@@ -10,6 +10,8 @@ const PATHS = {
   arrow: "m12 4 7 7-1.4 1.4L13 7.8V20h-2V7.8l-4.6 4.6L5 11Z",
   stop: "M7 7h10v10H7Z",
   link: "M10 7H7a5 5 0 0 0 0 10h3v-2H7a3 3 0 0 1 0-6h3Zm4 0v2h3a3 3 0 0 1 0 6h-3v2h3a5 5 0 0 0 0-10Zm-5 4v2h6v-2Z",
+  books: "M4 4h4v16H4Zm2 2v12Zm4-2h4v16h-4Zm5.6.6 3.8-1 3.9 14.5-3.9 1Z",
+  clip: "M8 6a4 4 0 0 1 8 0v9a3 3 0 0 1-6 0V8h2v7a1 1 0 0 0 2 0V6a2 2 0 0 0-4 0v9a5 5 0 0 0 10 0V8h-2v7a3 3 0 0 1-6 0Z",
   bin: "M9 4h6l1 2h4v2H4V6h4Zm-3 6h12l-1 10H7Zm3 2 .4 6h1.6l-.3-6Zm4.3 0-.3 6h1.6l.4-6Z",
   columns: "M4 5h7v14H4Zm2 2v10h3V7Zm7-2h7v14h-7Zm2 2v10h3V7Z",
   share: "M12 3l5 5-1.4 1.4L13 6.8V15h-2V6.8L8.4 9.4 7 8Zm-7 10h2v6h10v-6h2v8H5Z",

@@ -6,9 +6,9 @@ import type { Passage } from "../api/types.gen";
 import type { Session } from "../app/session";
 import type { Item, NodeView, Outline, Round, Said } from "../run/outline";
 import { count, seconds, stateOf } from "../run/labels";
-import { Check, Cite } from "./cite";
+import { Check, Cite, Source } from "./cite";
 import { Cited } from "./claim";
-import { Link, Markdown } from "./markdown";
+import { Markdown } from "./markdown";
 
 /** How an evaluation names a passage that it looked for. */
 const goldKey = ({ source, id }: Passage): string => `${source}\n${id}`;
@@ -203,7 +203,7 @@ function PassageRow({ passage, number, gold }: { passage: Passage; number: numbe
     <li class={number ? "passage" : "passage unread"}>
       <p class="passage-title">
         {number > 0 && <span class="number">{number}</span>}
-        <Link url={passage.url}>{passage.title || passage.id}</Link>
+        <Source passage={passage} />
         {passage.date && <time dateTime={passage.date}>{passage.date}</time>}
         {gold && <span class="tag gold">gold</span>}
         {!number && <small>not read</small>}

@@ -1,0 +1,114 @@
+"""Your documents on the page: dropped, read, asked, opened where they are quoted, and deleted, in a real browser."""
+
+import base64
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from agent.settings import load_settings
+from server.launch import make_service
+from tests.server.threaded import in_thread
+from tests.web.pages import Watched, tab
+
+pytestmark = [pytest.mark.web, pytest.mark.timeout(300)]
+
+WORD = "Ravnsborg"
+"""In no other text."""
+ENGINEER = f"""# Hulda {WORD}
+
+Hulda {WORD} was an engineer. She was born in Trieste in 1871.
+
+## Works
+
+The lighthouse of Marielund is her best known work.
+"""
+FERRY = (
+    "<html><head><title>The ferry Marielund</title></head><body><p>The ferry Marielund was built in Gdynia in 1987.</p>"
+)
+DROP = """([box, files]) => {
+    const data = new DataTransfer()
+    for (const [name, body] of files) {
+        const bytes = Uint8Array.from(atob(body), c => c.charCodeAt(0))
+        data.items.add(new File([bytes], name))
+    }
+    for (const kind of ["dragover", "drop"])
+        box.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true}))
+}"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def manual(data: Path) -> Generator[str]:
+    """A server as `make serve` starts it: the manual, and the policy that reads English."""
+    settings = load_settings(None, world="", store=str(data / "runs.sqlite"), library_folder=data / "libraries")
+    with in_thread(make_service(settings)) as address:
+        yield address
+
+
+def drop(page: Watched, box: str, **files: str) -> None:
+    named = [[name.replace("__", "."), base64.b64encode(text.encode()).decode()] for name, text in files.items()]
+    page.page.evaluate(f"args => ({DROP})([document.querySelector(args[0]), args[1]])", [box, named])
+
+
+def holding(folder: Path, word: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
+
+
+def test_documents_are_dropped_asked_opened_at_the_quote_and_deleted(browser: Browser, manual: str, data: Path):
+    with tab(browser, manual) as watched:
+        page = watched.page
+        drop(watched, ".box", engineer__md=ENGINEER, ferry__html=FERRY, picture__xyz="no text")
+        expect(page.locator(".uploads")).to_contain_text("3 files uploaded; ready; 1 file could not be read")
+        expect(page.get_by_label("Search in")).to_have_value(watched.api("/v1/vector_stores")["data"][0]["id"])
+        watched.ask(f"Where was Hulda {WORD} born?")
+        watched.ended()
+        expect(page.locator(".answer-text")).to_contain_text("Trieste")
+        page.locator(".answer .chip").first.focus()
+        page.locator(".peek-title a").click()
+        expect(page.locator(".document h1")).to_have_text("engineer.md")
+        expect(page.locator(".passage.here")).to_contain_text("Hulda Ravnsborg was an engineer")
+        expect(page.locator(".passage.here mark")).to_contain_text("born in Trieste")
+        page.get_by_role("link", name="Your documents").first.click()
+        page.get_by_role("link", name="My documents").click()
+        expect(page.locator(".cards li").filter(has_text="picture.xyz")).to_contain_text(
+            "files of this kind are not read"
+        )
+        page.locator(".cards li").filter(has_text="ferry.html").get_by_role("button", name="Ask this one").click()
+        watched.ask("Where was the ferry Marielund built?")
+        watched.ended()
+        expect(page.locator(".answer-text")).to_contain_text("Gdynia")
+        assert holding(data, WORD)
+        page.get_by_role("link", name="Your documents").first.click()
+        page.get_by_role("link", name="My documents").click()
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.get_by_role("button", name="Delete it all").click()
+        expect(page.get_by_text("There is no library yet.")).to_be_visible()
+        assert watched.api("/v1/files")["data"] == []
+        assert holding(data, WORD) == []
+
+
+def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_small_screen(
+    browser: Browser, manual: str, tmp_path: Path
+):
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    (tmp_path / "notes" / "a.md").write_text("# A\n\nThe first note.\n", encoding="utf-8")
+    (tmp_path / "notes" / "deep" / "b.txt").write_text("The second note.\n", encoding="utf-8")
+    shape: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"}
+    with tab(browser, manual, **shape) as watched:
+        page = watched.page
+        page.goto(f"{manual}/#/library")
+        page.get_by_label("Name of a new library").fill("Notes")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Name of the library")).to_have_value("Notes")
+        page.locator("input[type=file]").last.set_input_files(tmp_path / "notes")
+        expect(page.locator(".cards li")).to_have_count(2)
+        expect(page.locator(".cards")).to_contain_text("notes/deep/b.txt")
+        expect(page.locator(".library > .meta")).to_contain_text("2 documents")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing is wider than the screen"

@@ -1,0 +1,171 @@
+// Libraries and uploads: what there is, what is on its way, and where questions are asked.
+
+import { effect, signal, type Signal } from "@preact/signals";
+import { ApiError, ask, get, post, sendFile } from "../api/call";
+import type { FileObject, LibraryList, LibraryObject } from "../api/types.gen";
+import { complain, facts, options } from "./state";
+
+export const libraries: Signal<LibraryObject[]> = signal([]);
+
+/** A file on its way to the server. */
+export interface Upload {
+  readonly key: number;
+  readonly name: string;
+  readonly size: number;
+  sent: number;
+  state: "waits" | "goes" | "done" | "failed";
+  why: string;
+}
+
+export const uploads: Signal<readonly Upload[]> = signal([]);
+const AT_ONCE = 2;
+const POLL_MS = 700;
+let counted = 0;
+let polling = false;
+
+/** Read the libraries, and again as long as one of them is being indexed. */
+export async function readLibraries(): Promise<void> {
+  if (!facts.value?.libraries) return;
+  try {
+    libraries.value = (await get<LibraryList>("/v1/vector_stores?limit=100")).data;
+  } catch (error) {
+    complain(error);
+    return;
+  }
+  if (!polling && libraries.value.some(({ status }) => status === "in_progress")) {
+    polling = true;
+    setTimeout(() => {
+      polling = false;
+      void readLibraries();
+    }, POLL_MS);
+  }
+}
+
+effect(() => {
+  if (facts.value) void readLibraries();
+});
+
+export async function createLibrary(name: string): Promise<LibraryObject> {
+  const made = await post<LibraryObject>("/v1/vector_stores", { name });
+  libraries.value = [made, ...libraries.value];
+  return made;
+}
+
+export async function renameLibrary(id: string, name: string): Promise<void> {
+  await post<LibraryObject>(`/v1/vector_stores/${id}`, { name });
+  await readLibraries();
+}
+
+/** Remove a library with its files, and the runs that quote them. */
+export async function deleteLibrary(id: string): Promise<void> {
+  await ask(`/v1/vector_stores/${id}?files=true&runs=true`, { method: "DELETE" });
+  if (options.value.scope === id) options.value = { ...options.value, scope: "" };
+  await readLibraries();
+}
+
+export async function deleteFile(id: string): Promise<void> {
+  await ask(`/v1/files/${id}`, { method: "DELETE" });
+  if (options.value.scope === id) options.value = { ...options.value, scope: "" };
+  await readLibraries();
+}
+
+/** The library that takes what is dropped on the question: the chosen one, or else the first, or a new one. */
+async function target(): Promise<string> {
+  const chosen = libraries.value.find(({ id }) => id === options.value.scope) ?? libraries.value[0];
+  return (chosen ?? (await createLibrary("My documents"))).id;
+}
+
+/** Upload files into a library, and ask there from now on. */
+export async function addFiles(files: readonly File[], to?: string): Promise<void> {
+  if (!files.length) return;
+  try {
+    const library = to ?? (await target());
+    const waiting = files.map((file) => ({ file, upload: note(file) }));
+    options.value = { ...options.value, scope: library };
+    const work = async () => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) await send(next.file, next.upload, library);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** Fetch a page of the web into a library. */
+export async function addLink(url: string, to?: string): Promise<boolean> {
+  try {
+    const library = to ?? (await target());
+    const file = await post<FileObject>("/v1/files/link", { url });
+    await post(`/v1/vector_stores/${library}/files`, { file_id: file.id });
+    options.value = { ...options.value, scope: library };
+    await readLibraries();
+    return true;
+  } catch (error) {
+    complain(error);
+    return false;
+  }
+}
+
+function note(file: File): Upload {
+  const upload: Upload = { key: ++counted, name: nameOf(file), size: file.size, sent: 0, state: "waits", why: "" };
+  uploads.value = [...uploads.value, upload];
+  return upload;
+}
+
+async function send(file: File, upload: Upload, library: string): Promise<void> {
+  const most = facts.value?.file_bytes ?? 0;
+  change(upload, { state: "goes" });
+  try {
+    if (file.size > most) throw new ApiError(413, `It is larger than ${Math.floor(most / 1_000_000)} MB, which is the most here.`);
+    const made = await sendFile<FileObject>("/v1/files", file, upload.name, (sent) => change(upload, { sent }));
+    await post(`/v1/vector_stores/${library}/files`, { file_id: made.id });
+    change(upload, { state: "done", sent: upload.size });
+    await readLibraries();
+  } catch (error) {
+    change(upload, { state: "failed", why: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+function change(upload: Upload, changes: Partial<Upload>): void {
+  Object.assign(upload, changes);
+  uploads.value = [...uploads.value];
+}
+
+export function forgetUploads(): void {
+  uploads.value = uploads.value.filter(({ state }) => state === "waits" || state === "goes");
+}
+
+/** With the folders that it was dropped in. */
+function nameOf(file: File): string {
+  return (file as File & { path?: string }).webkitRelativePath || (paths.get(file) ?? file.name);
+}
+
+const paths = new WeakMap<File, string>();
+
+/** Everything that was dropped, folders searched through. */
+export async function droppedFiles(items: DataTransferItemList): Promise<File[]> {
+  // Before anything is waited for: a drop can be read only while it happens.
+  const dropped = [...items].map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
+  const found: File[] = [];
+  for (const { entry, file } of dropped) {
+    if (entry) await collect(entry, found);
+    else if (file) found.push(file);
+  }
+  return found;
+}
+
+async function collect(entry: FileSystemEntry, found: File[]): Promise<void> {
+  if (entry.name.startsWith(".")) return;
+  if (entry.isFile) {
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    paths.set(file, entry.fullPath.replace(/^\//, ""));
+    found.push(file);
+    return;
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  for (;;) {
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return;
+    for (const inside of some) await collect(inside, found);
+  }
+}

@@ -1,0 +1,268 @@
+// Your documents: libraries, what is in each, how it was read, and how to get rid of it.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get } from "../api/call";
+import type { LibraryFileList, LibraryFileObject, LibraryObject } from "../api/types.gen";
+import { addFiles, addLink, createLibrary, deleteFile, deleteLibrary, libraries, readLibraries, renameLibrary } from "../app/library";
+import { go, home, toDocument, toLibrary } from "../app/route";
+import { complain, facts, options } from "../app/state";
+import { count } from "../run/labels";
+import { Icon } from "./icons";
+import { Attach, Uploads, take } from "./upload";
+
+const PAGE = 100;
+
+export default function LibraryView({ id }: { id: string }) {
+  useEffect(() => void readLibraries(), [id]);
+  useEffect(() => {
+    document.title = "Your documents · Cairn";
+    return () => void (document.title = "Cairn");
+  }, []);
+  const library = libraries.value.find((one) => one.id === id);
+  return library ? <One key={id} library={library} /> : <All />;
+}
+
+function All() {
+  const name = useSignal("");
+  async function make(): Promise<void> {
+    try {
+      const made = await createLibrary(name.value.trim() || "My documents");
+      name.value = "";
+      go(toLibrary(made.id));
+    } catch (error) {
+      complain(error);
+    }
+  }
+  return (
+    <div class="library">
+      <h1>Your documents</h1>
+      <p class="lead">Files that you upload are read on the server and searched where you ask for it. Only your key can see them.</p>
+      <form
+        class="bar-of-buttons"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void make();
+        }}
+      >
+        <input type="text" aria-label="Name of a new library" placeholder="New library" maxLength={200} value={name.value} onInput={(event) => (name.value = event.currentTarget.value)} />
+        <button type="submit" class="strong">
+          Make a library
+        </button>
+      </form>
+      <ul class="cards">
+        {libraries.value.map((library) => (
+          <li key={library.id}>
+            <a href={toLibrary(library.id)}>{library.name || "library"}</a>
+            <span class="meta">{summary(library)}</span>
+          </li>
+        ))}
+      </ul>
+      {!libraries.value.length && <p class="none">There is no library yet.</p>}
+    </div>
+  );
+}
+
+function summary({ file_counts: counts, usage_bytes }: LibraryObject): string {
+  const parts = [count(counts.total, "document"), size(usage_bytes)];
+  if (counts.in_progress) parts.push(`${counts.in_progress.toLocaleString("en")} being read`);
+  if (counts.failed) parts.push(`${counts.failed.toLocaleString("en")} could not be read`);
+  return parts.join(" · ");
+}
+
+function size(bytes: number): string {
+  if (bytes < 1_000_000) return `${Math.ceil(bytes / 1000).toLocaleString("en")} kB`;
+  return `${(bytes / 1_000_000).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
+}
+
+function One({ library }: { library: LibraryObject }) {
+  const over = useSignal(false);
+  const link = useSignal("");
+  const ask = (scope: string) => {
+    options.value = { ...options.value, scope };
+    go(home);
+  };
+  async function fetchLink(): Promise<void> {
+    if (await addLink(link.value.trim(), library.id)) link.value = "";
+  }
+  return (
+    <div class="library">
+      <p>
+        <a href={toLibrary()}>Your documents</a>
+      </p>
+      <Name library={library} />
+      <p class="meta">{summary(library)}</p>
+      <Indexing library={library} />
+      <div class="bar-of-buttons">
+        <button type="button" class="strong" onClick={() => ask(library.id)}>
+          Ask here
+        </button>
+        <Delete library={library} />
+      </div>
+      <div
+        class={over.value ? "drop over" : "drop"}
+        onDragOver={(event) => {
+          event.preventDefault();
+          over.value = true;
+        }}
+        onDragLeave={() => (over.value = false)}
+        onDrop={(event) => {
+          event.preventDefault();
+          over.value = false;
+          if (event.dataTransfer) void take(event.dataTransfer, library.id);
+        }}
+      >
+        <p>
+          Drop files, folders or a link here, or <Attach to={library.id} label="Choose files" /> <Folder to={library.id} />
+        </p>
+        <p class="meta">{facts.value?.suffixes.join(" ")}</p>
+        <form
+          class="bar-of-buttons"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void fetchLink();
+          }}
+        >
+          <input type="url" required aria-label="Address of a page" placeholder="https://…" value={link.value} onInput={(event) => (link.value = event.currentTarget.value)} />
+          <button type="submit">Add the page</button>
+        </form>
+      </div>
+      <Uploads />
+      <Files library={library} ask={ask} />
+    </div>
+  );
+}
+
+function Name({ library }: { library: LibraryObject }) {
+  const name = useSignal(library.name);
+  async function keep(): Promise<void> {
+    if (name.value.trim() === library.name) return;
+    await renameLibrary(library.id, name.value.trim()).catch(complain);
+  }
+  return (
+    <h1>
+      <input class="title" type="text" aria-label="Name of the library" maxLength={200} value={name.value} onInput={(event) => (name.value = event.currentTarget.value)} onBlur={() => void keep()} onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()} />
+    </h1>
+  );
+}
+
+function Indexing({ library }: { library: LibraryObject }) {
+  const { in_progress } = library.file_counts;
+  if (!in_progress) return null;
+  const { indexing } = library;
+  return (
+    <div class="uploads" role="status">
+      <p>
+        <span class="pulse" />
+        {indexing ? `${indexing.stage}, part ${indexing.part} of ${indexing.parts}` : "waiting to be read"}
+      </p>
+      <progress max={Math.max(1, indexing?.total ?? 1)} {...(indexing ? { value: indexing.done } : {})} aria-label="Read" />
+    </div>
+  );
+}
+
+function Folder({ to }: { to: string }) {
+  return (
+    <label class="as-link">
+      a folder
+      <input
+        class="hidden"
+        type="file"
+        multiple
+        {...{ webkitdirectory: true }}
+        onChange={(event) => {
+          void addFiles([...(event.currentTarget.files ?? [])].filter(({ name }) => !name.startsWith(".")), to);
+          event.currentTarget.value = "";
+        }}
+      />
+    </label>
+  );
+}
+
+function Delete({ library }: { library: LibraryObject }) {
+  const sure = useSignal(false);
+  async function remove(): Promise<void> {
+    try {
+      await deleteLibrary(library.id);
+      go(toLibrary());
+    } catch (error) {
+      complain(error);
+    }
+  }
+  if (!sure.value) {
+    return (
+      <button type="button" onClick={() => (sure.value = true)}>
+        <Icon name="bin" /> Delete
+      </button>
+    );
+  }
+  return (
+    <>
+      <span>The files, the index and every run that searched it will be gone.</span>
+      <button type="button" class="danger" onClick={() => void remove()}>
+        Delete it all
+      </button>
+      <button type="button" onClick={() => (sure.value = false)}>
+        Keep it
+      </button>
+    </>
+  );
+}
+
+/** The files of a library, read again when their number or state changes. */
+function Files({ library, ask }: { library: LibraryObject; ask: (scope: string) => void }) {
+  const files = useSignal<LibraryFileObject[]>([]);
+  const more = useSignal(false);
+  async function read(before: LibraryFileObject[]): Promise<void> {
+    const after = before.at(-1)?.id;
+    const query = new URLSearchParams({ limit: `${PAGE}`, ...(after ? { after } : {}) });
+    try {
+      const list = await get<LibraryFileList>(`/v1/vector_stores/${library.id}/files?${query}`);
+      files.value = [...before, ...list.data];
+      more.value = list.has_more;
+    } catch (error) {
+      complain(error);
+    }
+  }
+  useEffect(() => void read([]), [library.id, JSON.stringify(library.file_counts)]);
+  return (
+    <>
+      <ul class="cards">
+        {files.value.map((file) => (
+          <File key={file.id} file={file} ask={ask} />
+        ))}
+      </ul>
+      {more.value && (
+        <button type="button" class="quiet" onClick={() => void read(files.value)}>
+          Show more
+        </button>
+      )}
+    </>
+  );
+}
+
+function File({ file, ask }: { file: LibraryFileObject; ask: (scope: string) => void }) {
+  const read = file.status === "completed";
+  return (
+    <li>
+      {read ? <a href={toDocument(`${file.id}#1`)}>{file.filename}</a> : <span>{file.filename}</span>}
+      <span class="meta">
+        {size(file.usage_bytes)}
+        {read && ` · ${count(file.passages, "passage")}`}
+        {file.status === "in_progress" && " · being read"}
+      </span>
+      {file.last_error && <span class="bad">{file.last_error.message}</span>}
+      {file.note && <span class="meta">{file.note}</span>}
+      <span class="row-buttons">
+        {read && (
+          <button type="button" class="quiet" onClick={() => ask(file.id)}>
+            Ask this one
+          </button>
+        )}
+        <button type="button" class="quiet" aria-label={`Delete ${file.filename}`} onClick={() => void deleteFile(file.id).catch(complain)}>
+          <Icon name="bin" />
+        </button>
+      </span>
+    </li>
+  );
+}
