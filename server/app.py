@@ -29,7 +29,6 @@ from server.http.encoding import json_response
 from server.http.openapi import name_models
 from server.http.schema import ERRORS, Completion, ListedModel, ModelList, Retrieved, Version, streamed
 from server.libraries.routes import add_libraries
-from server.libraries.searching import searching
 from server.mcp.http import add_mcp
 from server.responses.routes import add_responses
 from server.retrieval.service import Retriever, RetrieveRequest, Unread
@@ -169,7 +168,7 @@ def _add_chat(app: FastAPI, service: Service) -> None:
     @app.post("/v1/chat/completions", response_model=None, responses=streamed(Completion, frames))
     async def chat(body: ChatRequest, request: Request) -> Response:
         """Answer a question with citations, streamed or not, in OpenAI's format."""
-        turn = open_turn(await searching(service, body), body)
+        turn = open_turn(await service.searching(body), body)
         if body.stream:
             return service.streams(lambda put: stream_turn(turn, put))
         return json_response(await service.runs.unless_gone(request.receive, whole_turn(turn)))

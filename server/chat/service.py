@@ -13,6 +13,8 @@ from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
+from agent.sources.base import Source
+from agent.sources.fuse import FusedSource
 from agent.trace import Event, Trace
 from server.auth.admission import Admission, Slot
 from server.auth.keys import Keys
@@ -97,6 +99,21 @@ class Service:
             message = f"There is no model {model!r} here; choose from: {', '.join(self.models)}."
             raise ApiError(HTTPStatus.NOT_FOUND, message, param="model", code="model_not_found")
 
+    async def searching(self, request: RunOptions) -> "Service":
+        """The service with the libraries that a request names, in the place of its sources or beside them.
+
+        Raises:
+            ApiError: a library is not there. StoreError: it could not be looked for.
+        """
+        if not request.libraries and not request.files:
+            return self
+        if self.libraries is None:
+            raise bad_request("There are no libraries here; leave 'libraries' and 'files' out.", param="libraries")
+        besides = self.agent.sources if request.sources else None
+        ids, library = await self.libraries.chosen(request.libraries or (), request.files or ())
+        sources = {name: with_library(library, besides[name] if besides else None) for name in self.agent.sources}
+        return replace(self, agent=replace(self.agent, sources=sources, libraries=ids, scope=None))
+
     def streams(self, produce: Callable[[Put], Awaitable[None]], *, last_words: LastWords | None = None) -> EventStream:
         """A response that sends what `produce` puts; when the server stops `last_words`, or else an error frame."""
         words = last_words or error_frame(server_stops().body)
@@ -164,6 +181,11 @@ class ConversationTurn:
     async def run(self, emit: Emit, control: Control | None = None) -> Trace:
         """Drive it to its end; `control` lets the user stop it."""
         return await self.service.run(self.rollout, self.trace, emit, control, keep=self.keep)
+
+
+def with_library(library: Source, besides: Source | None) -> Source:
+    """What a name that a plan may use means: the library, or both."""
+    return library if besides is None else FusedSource({"library": library, "others": besides})
 
 
 def make_turn(

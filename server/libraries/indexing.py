@@ -22,14 +22,13 @@ from server.store.libraries import LibraryRows, Member
 logger = logging.getLogger(__name__)
 
 _PROGRAM: Final = "server.libraries.build"
-_AGAIN_SECONDS: Final = 5.0
-"""After a failure of the store or of the process."""
+_AGAIN_SECONDS: Final = (5.0, 300.0)
+"""After a failure of the store, the disk or the process: the first time, and after doubling at most."""
 _SETTLE_SECONDS: Final = 0.3
 """Files that come in a row are indexed together."""
 _ENVIRONMENT: Final = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)} | SAFE_PATH
 """No key of the server's is in it."""
 _LINE_BYTES: Final = 64 << 20
-_FAILED: Final = "its shard could not be indexed; the server's log has the details"
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,16 @@ class Indexer:
         self._task: asyncio.Task[None] | None = None
         self._progress: dict[str, IndexProgress] = {}
         self._deleted: set[str] = set()
+        self._troubles: dict[str, tuple[str, float]] = {}
+        """Why a library cannot be indexed now, and after how many seconds it is tried again."""
 
     def progress(self, library: str) -> IndexProgress | None:
         """How far it is with a library that it works on now."""
         return self._progress.get(library)
+
+    def trouble(self, library: str) -> str:
+        """Why a library cannot be indexed now; empty where it can."""
+        return self._troubles.get(library, ("", 0.0))[0]
 
     async def open(self) -> None:
         """Begin with what another process, or this one before, left unfinished.
@@ -78,14 +83,16 @@ class Indexer:
             self._task = asyncio.create_task(self._work())
 
     def add(self, library: str) -> None:
-        """Have a library brought up to date soon."""
-        self._waiting[library] = None
-        self._came.set()
+        """Have a library brought up to date soon; of one that just failed, when it is tried again."""
+        if library not in self._troubles:
+            self._waiting[library] = None
+            self._came.set()
 
     def forget(self, library: str) -> None:
         """A library was deleted: whatever is being built of it goes."""
         self._deleted.add(library)
         self._waiting.pop(library, None)
+        self._troubles.pop(library, None)
 
     async def aclose(self) -> None:
         """End the work; what was not done is done after the next start."""
@@ -106,14 +113,27 @@ class Indexer:
             del self._waiting[library]
             try:
                 await self._bring_up(library)
-            except Exception as error:  # the boundary: one library that fails must not end the indexing of the others
-                known = isinstance(error, StoreError | OSError)
-                logger.warning("library %s cannot be indexed: %s", library, error, exc_info=None if known else error)
-                asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self.add, library)
+                self._troubles.pop(library, None)
+            except Exception as error:  # noqa: BLE001 - the boundary: one that fails must not end the work for the others
+                self._failed(library, error)
             finally:
                 self._progress.pop(library, None)
                 if library in self._deleted:
                     self._folder.remove_index(library)
+
+    def _failed(self, library: str, error: Exception) -> None:
+        """Note why a library cannot be indexed, and try again later; what is added meanwhile waits for that."""
+        known = isinstance(error, StoreError | OSError)
+        logger.warning("library %s cannot be indexed: %s", library, error, exc_info=None if known else error)
+        first, most = _AGAIN_SECONDS
+        seconds = min(most, 2 * self._troubles.get(library, ("", first / 2))[1])
+        self._troubles[library] = str(error) if known else "the server's log has the details", seconds
+        asyncio.get_running_loop().call_later(seconds, self._again, library)
+
+    def _again(self, library: str) -> None:
+        if library in self._troubles:
+            self._waiting[library] = None
+            self._came.set()
 
     async def _bring_up(self, library: str) -> None:
         """Build every shard that is not up to date.
@@ -173,11 +193,9 @@ class Indexer:
 
     async def _ended(self, library: str, line: Line, members: Sequence[Member]) -> None:
         if line.kind == "failed":
-            logger.warning("library %s, shard %s: %s", library, line.shard, line.why)
-            outcomes = {member.file: FileOutcome(name=member.file, why=_FAILED) for member in members}
-        else:
-            outcomes = {outcome.name: outcome for outcome in line.files}
-        if line.kind == "shard" and not any(outcome.passages for outcome in outcomes.values()):
+            raise OSError(line.why)
+        outcomes = {outcome.name: outcome for outcome in line.files}
+        if not any(outcome.passages for outcome in outcomes.values()):
             self._folder.remove_shard(library, line.shard)  # it may hold what was deleted
         await self._settle(library, members, outcomes)
 

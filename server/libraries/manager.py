@@ -15,19 +15,23 @@ from agent.errors import CorpusError
 from agent.sources.base import Source
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import CARD
-from agent.sources.corpus.shards import Shard, ShardedSource
+from agent.sources.corpus.shards import IndexShard, ShardedSource
 from agent.sources.pages.fetch import Fetcher
-from server.http.errors import ApiError
+from server.auth.keys import caller
+from server.http.errors import ApiError, bad_request
 from server.libraries.folder import LibraryFolder, Upload, new_id
 from server.libraries.indexing import Indexer, IndexProgress
 from server.store import RunStore, StoreError
-from server.store.libraries import Counts, FileRow, LibraryRow, LibraryRows
+from server.store.libraries import Counts, FileRow, LibraryRow, LibraryRows, Page
 
 logger = logging.getLogger(__name__)
 
 _OPEN: Final = 256
 """Shards that stay open."""
 _RETRY_SECONDS: Final = 5.0
+ALL: Final = "all"
+_MOST: Final = 100
+"""Libraries that are searched together."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class LibraryManager:
         self.quota = quota or Quota()
         self._store, self._folder = store, folder
         self._indexer = Indexer(self.rows, folder, settled=self._settled)
-        self._shards: OrderedDict[str, Shard] = OrderedDict()
+        self._shards: OrderedDict[str, IndexShard] = OrderedDict()
         """By their folders and when these were built, the last used last."""
         self._lock = threading.Lock()
         """Of the open shards: searches open them in threads."""
@@ -231,6 +235,31 @@ class LibraryManager:
         """How far the indexing of a library is, where this server is at it."""
         return self._indexer.progress(library)
 
+    def trouble(self, library: str) -> str:
+        """Why a library cannot be indexed now; empty where it can. It is tried again."""
+        return self._indexer.trouble(library)
+
+    async def chosen(self, libraries: Sequence[str], files: Sequence[str]) -> tuple[tuple[str, ...], Source]:
+        """The libraries that a request of the caller's means, and what searches them.
+
+        Args:
+            libraries: their ids; `all`, or none: every one of the caller's.
+            files: ids of files: only these are searched; none: all.
+
+        Raises:
+            ApiError: one of the libraries is not there, or there are none. StoreError: they could not be looked for.
+        """
+        key = caller().key or None
+        named = list(dict.fromkeys(libraries or (ALL,)))
+        if ALL in named:
+            rows = await self.rows.libraries(Page(limit=_MOST), key_id=key)
+        else:
+            rows = await self.allowed(named, key_id=key)
+        if not rows:
+            raise bad_request("You have no library yet; make one with POST /v1/vector_stores.", param="libraries")
+        ids = tuple(row.id for row in rows)
+        return ids, await self.source(ids, files)
+
     async def source(self, libraries: Sequence[str], files: Sequence[str] = ()) -> Source:
         """Libraries as one source, or only these files of them.
 
@@ -253,11 +282,11 @@ class LibraryManager:
                     return found
         return []
 
-    def _open_shards(self, library: str) -> list[Shard]:
+    def _open_shards(self, library: str) -> list[IndexShard]:
         """The shards of a library, opened once and again where one was built; a damaged one is left out, and said."""
         folder = self._folder.shards(library)
         numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
-        found: list[Shard] = []
+        found: list[IndexShard] = []
         for number in numbers:
             with suppress(FileNotFoundError):  # it was removed just now
                 place = self._folder.shard(library, number)
@@ -268,10 +297,10 @@ class LibraryManager:
                     logger.warning("a part of library %s cannot be searched: %s", library, error)
         return found
 
-    def _open_shard(self, key: str, library: str, number: int) -> Shard:
+    def _open_shard(self, key: str, library: str, number: int) -> IndexShard:
         with self._lock:
             shard = self._shards.pop(key, None)
-        shard = shard or Shard(self._folder.shard(library, number))
+        shard = shard or IndexShard(self._folder.shard(library, number))
         with self._lock:
             self._shards[key] = shard
             while len(self._shards) > _OPEN:
@@ -286,5 +315,5 @@ class LibraryManager:
                 del self._shards[key]
 
 
-def _passages_of(shard: Shard, file: str) -> list[StoredPassage]:
+def _passages_of(shard: IndexShard, file: str) -> list[StoredPassage]:
     return list(shard.passages_of(file))

@@ -156,9 +156,12 @@ def _add_files(app: FastAPI, manager: LibraryManager) -> None:
 
 
 def _add_library(app: FastAPI, manager: LibraryManager) -> None:
-    async def shown(library: LibraryRow) -> LibraryObject:
-        counts = await manager.counts([library])
-        return LibraryObject.of(library, counts[library.id], manager.progress(library.id))
+    async def shown(*libraries: LibraryRow) -> list[LibraryObject]:
+        counts = await manager.counts(libraries)
+        return [
+            LibraryObject.of(row, counts[row.id], progress=manager.progress(row.id), trouble=manager.trouble(row.id))
+            for row in libraries
+        ]
 
     @app.post("/v1/vector_stores")
     async def create_library(body: NewLibrary) -> LibraryObject:
@@ -167,27 +170,25 @@ def _add_library(app: FastAPI, manager: LibraryManager) -> None:
         library = await manager.add_library(body.name, body.metadata or {}, key_id=caller().key)
         for file in files:
             await manager.add(library.id, file)
-        return await shown(library)
+        return (await shown(library))[0]
 
     @app.get("/v1/vector_stores")
     async def list_libraries(after: After = "", limit: Limit = 20, order: Order = "desc") -> LibraryList:
         """Your libraries, the latest first."""
         rows = await manager.rows.libraries(_page(after, limit, order), key_id=_key())
-        counts = await manager.counts(rows)
-        made = [LibraryObject.of(row, counts[row.id], manager.progress(row.id)) for row in rows]
-        return LibraryList(**_listed(made, limit))
+        return LibraryList(**_listed(await shown(*rows), limit))
 
     @app.get("/v1/vector_stores/{library}")
     async def get_library(library: LibraryId) -> LibraryObject:
         """One of them, and how far its files are indexed."""
-        return await shown(await _library(manager, library))
+        return (await shown(await _library(manager, library)))[0]
 
     @app.post("/v1/vector_stores/{library}")
     async def change_library(library: LibraryId, body: ChangedLibrary) -> LibraryObject:
         """Change its name or its metadata."""
         await _library(manager, library)
         await manager.rows.change_library(library, name=body.name, metadata=body.metadata)
-        return await shown(await _library(manager, library))
+        return (await shown(await _library(manager, library)))[0]
 
     @app.delete("/v1/vector_stores/{library}")
     async def delete_library(

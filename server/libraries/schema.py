@@ -78,9 +78,10 @@ class LibraryObject(_Said):
     last_active_at: int
     metadata: dict[str, str]
     indexing: Indexing | None = None
+    trouble: str | None = Field(default=None, description="Why it cannot be indexed now; it is tried again.")
 
     @classmethod
-    def of(cls, row: LibraryRow, counts: Counts, progress: IndexProgress | None) -> "LibraryObject":
+    def of(cls, row: LibraryRow, counts: Counts, *, progress: IndexProgress | None, trouble: str) -> "LibraryObject":
         indexing = progress and Indexing(
             part=progress.shard, parts=progress.shards, stage=progress.stage, done=progress.done, total=progress.total
         )
@@ -96,6 +97,7 @@ class LibraryObject(_Said):
             last_active_at=int(row.created),
             metadata=dict(row.metadata),
             indexing=indexing,
+            trouble=trouble or None,
         )
 
 

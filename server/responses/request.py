@@ -1,9 +1,9 @@
 """What a client of `/v1/responses` sends, reduced to a question with its earlier turns."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, Self, cast
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from agent.sanitize.strict import Chars
 from server.chat.request import ChatQuestion, Effort, Incoming, Message, Metadata, Name, RunOptions, Text, read_question
@@ -57,6 +57,25 @@ class ReasoningOptions(Incoming):
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
+class FileSearch(Incoming):
+    type: Literal["file_search"]
+    vector_store_ids: Annotated[list[Name], Field(fail_fast=True, max_length=32)]
+
+
+class OtherTool(Incoming):
+    """A tool of the client's or of OpenAI's: the server searches by itself, and calls none."""
+
+    type: Name
+
+
+def _tool(given: Any) -> str:
+    kind = cast(Mapping[str, Any], given).get("type") if isinstance(given, Mapping) else getattr(given, "type", None)
+    return "file_search" if kind == "file_search" else "other"
+
+
+Tool = Annotated[Annotated[FileSearch, Tag("file_search")] | Annotated[OtherTool, Tag("other")], Discriminator(_tool)]
+
+
 class ResponseRequest(RunOptions):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
@@ -67,11 +86,21 @@ class ResponseRequest(RunOptions):
     background: bool | None = Field(
         default=None, description="Answer at once with a response that goes on; ask for it by its id, or cancel it."
     )
+    tools: Annotated[list[Tool], Field(fail_fast=True, max_length=128)] | None = Field(
+        default=None, description="`file_search` names libraries, as `libraries` does; others mean nothing."
+    )
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: ReasoningOptions | None = None
     stream: bool | None = False
     metadata: Metadata | None = None
     user: Annotated[str, Chars(512)] | None = None
+
+    @model_validator(mode="after")
+    def _search_named_files(self) -> Self:
+        named = [id for tool in self.tools or () if isinstance(tool, FileSearch) for id in tool.vector_store_ids]
+        if named:
+            self.libraries = [*(self.libraries or ()), *named]
+        return self
 
     @property
     def effort(self) -> Effort | None:

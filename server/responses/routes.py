@@ -8,7 +8,6 @@ from server.chat.service import ConversationTurn, Service, make_turn
 from server.http.encoding import json_response
 from server.http.errors import bad_request
 from server.http.schema import streamed
-from server.libraries.searching import searching
 from server.responses.output import Output
 from server.responses.request import ResponseRequest, read_request
 from server.responses.schema import DeletedResponse, ReasoningSettings, ResponseObject
@@ -80,7 +79,7 @@ async def _open(service: Service, store: ResponseStore | None, body: ResponseReq
             raise bad_request(why, param="previous_response_id", code="previous_response_not_found")
         before, conversation = await store.before(body.previous_response_id)
     question = read_request(body, before=before, most_chars=service.question_chars)
-    turn = make_turn(await searching(service, body), body, question, keep=_keep_nothing)
+    turn = make_turn(await service.searching(body), body, question, keep=_keep_nothing)
     turn.trace.conversation = conversation
     output = Output(_blank(turn, body, stores=stores))
     keep = _keep_nothing if body.store is False else service.keep

@@ -14,7 +14,6 @@ from server.chat.service import Service, open_turn
 from server.http.encoding import dumped
 from server.http.errors import ApiError, bad_request
 from server.http.stream import Put
-from server.libraries.searching import searching
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.runs.export import Format, export
 from server.runs.following import StreamPosition, follow
@@ -79,7 +78,7 @@ def _add_lists(app: FastAPI, service: Service, run_manager: RunManager) -> None:
     @app.post("/api/runs", status_code=HTTPStatus.CREATED)
     async def start_run(body: RunRequest, request: Request) -> RunCard:
         """Ask a question in a run that goes on when its client leaves; follow it under `/api/runs/{id}/events`."""
-        turn = open_turn(await searching(service, body), body)
+        turn = open_turn(await service.searching(body), body)
         turn.trace.conversation = storable(body.conversation)
         new = NewRun(trace=turn.trace, model=turn.model, key_id=caller().key)
         return RunCard.of((await begin_run(request, run_manager, new, turn.run)).row())

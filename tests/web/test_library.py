@@ -1,4 +1,4 @@
-"""Your documents on the page: dropped, read, asked, opened where they are quoted, and deleted, in a real browser."""
+"""Your documents on the page: dropped, read, searched, opened where they are quoted, and deleted, in a real browser."""
 
 import base64
 from collections.abc import Generator
@@ -61,7 +61,7 @@ def holding(folder: Path, word: str) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
-def test_documents_are_dropped_asked_opened_at_the_quote_and_deleted(browser: Browser, manual: str, data: Path):
+def test_documents_are_dropped_searched_opened_at_the_quote_and_deleted(browser: Browser, manual: str, data: Path):
     with tab(browser, manual) as watched:
         page = watched.page
         drop(watched, ".box", engineer__md=ENGINEER, ferry__html=FERRY, picture__xyz="no text")

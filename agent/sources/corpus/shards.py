@@ -32,11 +32,11 @@ class Hit:
     """One passage that a query finds."""
 
     score: float
-    shard: "Shard"
+    shard: "IndexShard"
     row: int
 
 
-class Shard:
+class IndexShard:
     """One index folder, and which rows come from which of its files."""
 
     def __init__(self, folder: Path, *, today: Callable[[], date] = date.today) -> None:
@@ -80,7 +80,7 @@ class ShardedSource:
 
     def __init__(
         self,
-        shards: Sequence[Shard],
+        shards: Sequence[IndexShard],
         *,
         name: str = "corpus",
         files: Collection[str] | None = None,

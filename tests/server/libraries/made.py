@@ -16,7 +16,7 @@ from server.libraries.manager import LibraryManager, Quota
 from server.runs.manager import RunManager
 from server.store import RunStore
 from server.store.database import Database
-from tests.server.live import make_service, serving
+from tests.server.live import QUESTION, make_service, serving
 
 FALLS = (
     b"# Aurora Falls\n\nAurora Falls is a film. It was directed by Lina Orr.\n\n## Cast\n\nIvo Benn plays the miller.\n"
@@ -69,3 +69,16 @@ async def settled(client: AsyncOpenAI, id: str) -> Any:
         if library.status == "completed":
             return library
         await asyncio.sleep(0.1)
+
+
+async def answered(client: AsyncOpenAI, **options: Any) -> Any:
+    """A completion of one question, with options of ours."""
+    completions: Any = client.chat.completions
+    return await completions.create(model="cairn", messages=QUESTION, extra_body=options)
+
+
+async def fetched(client: AsyncOpenAI, path: str) -> Any:
+    """What the server says at an address, as JSON."""
+    root = str(client.base_url).removesuffix("/v1/")
+    said = await client._client.get(f"{root}{path}")  # pyright: ignore[reportPrivateUsage]
+    return said.json()

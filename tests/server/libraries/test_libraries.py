@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,8 @@ from server.auth.middleware import Rules
 from server.libraries.manager import Quota
 from server.store.database import Database
 from server.store.keys import StoredKeys
-from tests.server.libraries.made import FALLS, ORR, client_of, library_of, settled, use, with_libraries
-from tests.server.live import QUESTION, make_service
+from tests.server.libraries.made import FALLS, ORR, answered, client_of, fetched, library_of, settled, use, with_libraries
+from tests.server.live import make_service
 
 PLAN = "<search>A: Lina Orr (web)</search>"
 ANSWER = "<evidence>\n- It was directed by Lina Orr. [1]\n</evidence>\n<answer>Lina Orr</answer>"
@@ -82,8 +84,8 @@ def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
         falls, orr = [file.id async for file in client.vector_stores.files.list(library.id, order="asc")]
 
         async def passages(**options: Any) -> set[str]:
-            got = await client.chat.completions.create(model="cairn", messages=QUESTION, extra_body=options)  # pyright: ignore[reportArgumentType,reportCallIssue,reportUnknownVariableType]
-            return {result["id"].partition("#")[0] for result in got.model_extra["search_results"]}  # pyright: ignore
+            got = await answered(client, **options)
+            return {result["id"].partition("#")[0] for result in got.model_extra["search_results"]}
 
         assert await passages(libraries=[library.id]) == {falls, orr}
         assert await passages(libraries=["all"]) == {falls, orr}
@@ -94,6 +96,25 @@ def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
         assert await passages() == {"web:Lina Orr"}
         with pytest.raises(NotFoundError, match="no library"):
             await passages(libraries=["vs_" + "0" * 24])
+
+    use(work, with_libraries(tmp_path, make_service((PLAN, ANSWER))))
+
+
+def test_the_file_search_of_a_response_names_libraries(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> None:
+        library = await library_of(client, ("falls.md", FALLS))
+        tools: Any = [{"type": "file_search", "vector_store_ids": [library.id]}, {"type": "web_search"}]
+        said = await client.responses.create(model="cairn", input="Who directed Aurora Falls?", tools=tools)
+        assert said.output_text.startswith("Lina Orr")
+        run = (await fetched(client, "/api/runs"))["runs"][0]
+        trace = (await fetched(client, f"/api/runs/{run['id']}"))["trace"]
+        assert trace["libraries"] == [library.id]
+        assert {passage["id"].partition("#")[0] for passage in trace["passages"]} <= {
+            file.id for file in (await client.files.list()).data
+        }
+        tools[0]["vector_store_ids"] = ["vs_" + "0" * 24]
+        with pytest.raises(NotFoundError, match="no library"):
+            await client.responses.create(model="cairn", input="Who directed Aurora Falls?", tools=tools)
 
     use(work, with_libraries(tmp_path, make_service((PLAN, ANSWER))))
 
@@ -122,16 +143,12 @@ def test_other_keys_see_and_search_nothing_of_it(tmp_path: Path):
                 lambda: other.vector_stores.search(library.id, query="film"),
                 lambda: other.vector_stores.delete(library.id),
                 lambda: other.vector_stores.create(file_ids=[file]),
-                lambda: other.chat.completions.create(
-                    model="cairn",
-                    messages=QUESTION,
-                    extra_body={"libraries": [library.id]},  # pyright: ignore[reportArgumentType]
-                ),
+                lambda: answered(other, libraries=[library.id]),
             ):
                 with pytest.raises(NotFoundError):
                     await attempt()
             with pytest.raises(BadRequestError, match="no library yet"):
-                await other.chat.completions.create(model="cairn", messages=QUESTION, extra_body={"files": [file]})  # pyright: ignore[reportArgumentType]
+                await answered(other, files=[file])
             mine = await other.vector_stores.create(name="theirs")
             with pytest.raises(NotFoundError):
                 await other.vector_stores.files.create(mine.id, file_id=file)
@@ -147,7 +164,7 @@ def test_a_deleted_library_leaves_nothing_of_its_words_on_disk(tmp_path: Path):
 
     async def work(client: AsyncOpenAI) -> None:
         library = await library_of(client, ("secret.md", text))
-        await client.chat.completions.create(model="cairn", messages=QUESTION, extra_body={"libraries": [library.id]})  # pyright: ignore[reportArgumentType]
+        await answered(client, libraries=[library.id])
         await asyncio.sleep(0.5)  # the run is written down
         assert holding(tmp_path, secret)
         await client.vector_stores.delete(library.id, extra_query={"files": True, "runs": True})
@@ -228,7 +245,7 @@ def test_the_text_of_a_document_comes_with_headings_and_places(tmp_path: Path):
     async def work(client: AsyncOpenAI) -> Any:
         await library_of(client, ("falls.md", FALLS))
         file = (await client.files.list()).data[0].id
-        return (await client._client.get(f"{client.base_url}files/{file}/text")).json()  # pyright: ignore[reportPrivateUsage]
+        return await fetched(client, f"/v1/files/{file}/text")
 
     got = use(work, with_libraries(tmp_path))
     assert got["total"] == 2
@@ -240,7 +257,7 @@ def test_the_text_of_a_document_comes_with_headings_and_places(tmp_path: Path):
 def test_without_libraries_a_request_that_names_one_is_refused():
     async def work(client: AsyncOpenAI) -> None:
         with pytest.raises(BadRequestError, match="no libraries here"):
-            await client.chat.completions.create(model="cairn", messages=QUESTION, extra_body={"libraries": ["all"]})  # pyright: ignore[reportArgumentType]
+            await answered(client, libraries=["all"])
 
     use(work, replace(make_service(), libraries=None))
 
@@ -264,13 +281,36 @@ def test_the_process_that_indexes_gets_no_key_of_ours(tmp_path: Path, monkeypatc
 def environments() -> list[bytes]:
     """Of the processes that index."""
     found: list[bytes] = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (
-                b"server.libraries.build" in (process / "cmdline").read_bytes()
-                and process.stat().st_uid == os.geteuid()
-            ):
-                found.append((process / "environ").read_bytes())
-        except OSError:
-            continue
+    for process in processes():
+        with suppress(OSError):
+            found.append(Path(f"/proc/{process}/environ").read_bytes())
     return found
+
+
+def processes() -> list[int]:
+    """Those that index on behalf of this one."""
+    found: list[int] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid() and b"server.libraries.build" in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+def test_when_the_process_that_indexes_is_killed_another_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("server.libraries.indexing._AGAIN_SECONDS", (0.1, 1.0))
+    killed: list[int] = []
+
+    async def work(client: AsyncOpenAI) -> int:
+        uploaded = await client.files.create(file=("falls.md", FALLS * 3000), purpose="user_data")
+        library = await client.vector_stores.create(file_ids=[uploaded.id])
+        while (found := await client.vector_stores.retrieve(library.id)).status == "in_progress":
+            if not killed and (building := processes()):
+                killed.append(building[0])
+                os.kill(building[0], signal.SIGKILL)
+            await asyncio.sleep(0.02)
+        return found.file_counts.completed
+
+    assert use(work, with_libraries(tmp_path)) == 1
+    assert killed

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 35deb073c2cf25ab12cb51ff683e6a441453cc613410406798808db5217805c1
+// Made of schema.json by tools/types.mjs; sha256 of it: c90c8d15f4a48c4ed879558f424ac5c3b5066f8c3cb11cee39303c6c7351b17f
 
 /**
  * Made by `python -m server.ui.types`.
@@ -701,6 +701,10 @@ metadata: {
 [k: string]: string
 }
 indexing: (Indexing | null)
+/**
+ * Why it cannot be indexed now; it is tried again.
+ */
+trouble: (string | null)
 }
 export interface FileCounts {
 in_progress: number

@@ -1,4 +1,4 @@
-// Libraries and uploads: what there is, what is on its way, and where questions are asked.
+// Libraries and uploads: what there is, what is on its way, and what questions search.
 
 import { effect, signal, type Signal } from "@preact/signals";
 import { ApiError, ask, get, post, sendFile } from "../api/call";

@@ -147,9 +147,9 @@ function Name({ library }: { library: LibraryObject }) {
 }
 
 function Indexing({ library }: { library: LibraryObject }) {
-  const { in_progress } = library.file_counts;
-  if (!in_progress) return null;
-  const { indexing } = library;
+  const { file_counts, indexing, trouble } = library;
+  if (trouble) return <p class="bad">The documents cannot be read now, and will be tried again: {trouble}</p>;
+  if (!file_counts.in_progress) return null;
   return (
     <div class="uploads" role="status">
       <p>

@@ -1,4 +1,4 @@
-// Where a question is asked, and how documents get there: the choice of a library, the button, what is dropped.
+// What a question searches, and how documents get there: the choice of a library, the button, what is dropped.
 
 import { useRef } from "preact/hooks";
 import { addFiles, addLink, droppedFiles, forgetUploads, libraries, uploads, type Upload } from "../app/library";
