@@ -16,7 +16,7 @@ TRACE_VERSION: Final = 1
 
 Author = Literal["prompt", "policy", "environment", "loop"]
 StopReason = Literal["answered", "forced", "bad_format", "cancelled", "engine", "interrupted"]
-Cached = Literal["", "fresh", "stale"]
+Cached = Literal["", "fresh", "stale", "reused"]
 Check = Literal["unchecked", "verbatim", "close", "not_found", "contradicted"]
 """What the cited passages say of a claim; `unchecked` only in traces that were written before claims were checked."""
 DOUBTED: Final = frozenset[Check]({"not_found", "contradicted"})
@@ -102,7 +102,8 @@ class Searched(_Step):
     backend: str = ""
     """Which of the source's backends answered; empty where it has only itself."""
     cached: Cached = ""
-    """`fresh` or `stale` where the answer was found before; stale means that another search failed."""
+    """`fresh` or `stale` where the answer was found before; stale means that another search failed. `reused`: the run
+    that this one follows up searched the same."""
     credits: float = 0.0
     usd: float = 0.0
     failures: tuple[Failure, ...] = ()
@@ -255,6 +256,19 @@ class RungUsed(Frozen):
     why: str = ""
 
 
+class FollowedUp(Frozen):
+    """What a question changes of the one before it, and what is used again."""
+
+    text: str
+    """What the user wrote; the trace's question is what was researched."""
+    run: str = ""
+    """Id of the run whose searches are used again where this one has the same; empty: none."""
+    claim: str = ""
+    """The claim of that run that is checked again, instead of a question that is researched."""
+    context: Literal["summary", "evidence", "all"] = "summary"
+    """What the policy is given of that run: its answer, its claims too, or what it was shown, too."""
+
+
 class Usage(Frozen):
     """What the rollout used. Tokens are the engine's own count, or an estimate by characters where it gives none."""
 
@@ -298,6 +312,8 @@ class Trace(BaseModel):
     """The sources that the request chose; empty: each."""
     libraries: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
     """Ids of the libraries that the request chose; empty: none."""
+    follow_up: FollowedUp | None = Field(default=None, exclude_if=_nothing)
+    """Where the question changes the one of an earlier turn."""
     protocol: str
     policy: str
     seed: int = 0

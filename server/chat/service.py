@@ -4,18 +4,21 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from datetime import date
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import QuestionError
 from agent.loop.agent import Agent
 from agent.loop.budgets import Control
+from agent.loop.follow_up import resolved
 from agent.loop.recorder import Emit
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
 from agent.sources.base import Source
+from agent.sources.filters import joined
 from agent.sources.fuse import FusedSource
-from agent.trace import Event, Trace
+from agent.trace import Event, FollowedUp, Trace
 from server.auth.admission import Admission, Slot
 from server.auth.keys import Keys
 from server.chat.chunks import ChunkFrames, completion, error_frame
@@ -218,6 +221,8 @@ def make_turn(
         trace = agent.new_trace(question.question, history=question.history, seed=request.seed or 0)
     except QuestionError as error:
         raise bad_request(sentence(error)) from error
+    if not plain:
+        change_question(trace, today=agent.today())
     profile = PROFILES[request.profile or service.profile]
     reply = RolloutReply(
         agent.protocol,
@@ -227,6 +232,16 @@ def make_turn(
     )
     rollout = PlainChat(agent.policy, agent.protocol, agent.sampling, agent.budgets) if plain else agent
     return ConversationTurn(service, rollout, trace, reply, request.model, profile, include_usage, keep)
+
+
+def change_question(trace: Trace, *, today: date) -> None:
+    """Where a question only changes the one before it, research what it means; it needs no turn before it then."""
+    read = resolved(trace.question, trace.history, today=today)
+    if read is None or read.claim is not None:
+        return
+    trace.follow_up = FollowedUp(text=trace.question)
+    trace.question, trace.history = read.question, ()
+    trace.filters = joined(trace.filters, read.filters)
 
 
 def failure_of(trace: Trace) -> ApiError | None:

@@ -16,6 +16,15 @@ class RunRequest(ChatRequest):
     """A question, as chat completions take it; `stream` and `stream_options` mean nothing here."""
 
     conversation: str = Field(default="", max_length=200, description="An id that the turns of one conversation share.")
+    follows: str = Field(
+        default="",
+        max_length=128,
+        description="Id of the run that the question follows up: its searches are used again.",
+    )
+    context: Literal["summary", "evidence", "all"] = Field(
+        default="summary",
+        description="What the policy is given of that run: its answer, its claims too, or what it was shown, too.",
+    )
 
 
 class _Said(BaseModel):

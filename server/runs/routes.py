@@ -16,6 +16,7 @@ from server.http.errors import ApiError, bad_request
 from server.http.stream import Put
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.runs.export import Format, export
+from server.runs.follow_up import following_up
 from server.runs.following import StreamPosition, follow
 from server.runs.live import LiveRun
 from server.runs.manager import Drive, RunManager
@@ -79,6 +80,8 @@ def _add_lists(app: FastAPI, service: Service, run_manager: RunManager) -> None:
     async def start_run(body: RunRequest, request: Request) -> RunCard:
         """Ask a question in a run that goes on when its client leaves; follow it under `/api/runs/{id}/events`."""
         turn = open_turn(await service.searching(body), body)
+        if body.follows:
+            turn = following_up(turn, await _ended(run_manager, body.follows), context=body.context)
         turn.trace.conversation = storable(body.conversation)
         new = NewRun(trace=turn.trace, model=turn.model, key_id=caller().key)
         return RunCard.of((await begin_run(request, run_manager, new, turn.run)).row())
@@ -182,6 +185,18 @@ def _add_commands(app: FastAPI, run_manager: RunManager) -> None:
     async def answer_now(id: RunId) -> RunCard:
         """Search no more: answer with what there is."""
         return await apply(id, "answer_now")
+
+
+async def _ended(run_manager: RunManager, id: str) -> Trace:
+    """The trace of a run that can be followed up.
+
+    Raises:
+        ApiError: there is none, or it goes on.
+    """
+    row = await _found(run_manager, id)
+    if row.running:
+        raise bad_request("The run is still running; follow it up when it has ended.", param="follows")
+    return await _trace(run_manager, row)
 
 
 async def _found(run_manager: RunManager, id: str) -> RunRow:

@@ -65,7 +65,7 @@ def test_documents_are_dropped_searched_opened_at_the_quote_and_deleted(browser:
     with tab(browser, manual) as watched:
         page = watched.page
         drop(watched, ".box", engineer__md=ENGINEER, ferry__html=FERRY, picture__xyz="no text")
-        expect(page.locator(".uploads")).to_contain_text("3 files uploaded; ready; 1 file could not be read")
+        expect(page.locator(".uploads")).to_contain_text("3 files uploaded; ready; 1 file could not be read", timeout=90_000)
         expect(page.get_by_label("Search in")).to_have_value(watched.api("/v1/vector_stores")["data"][0]["id"])
         watched.ask(f"Where was Hulda {WORD} born?")
         watched.ended()
@@ -92,6 +92,26 @@ def test_documents_are_dropped_searched_opened_at_the_quote_and_deleted(browser:
         expect(page.get_by_text("There is no library yet.")).to_be_visible()
         assert watched.api("/v1/files")["data"] == []
         assert holding(data, WORD) == []
+
+
+def test_a_follow_up_checks_a_claim_again_and_says_what_is_used_again(browser: Browser, manual: str):
+    with tab(browser, manual) as watched:
+        page = watched.page
+        drop(watched, ".box", engineer__md=ENGINEER)
+        expect(page.locator(".uploads")).to_contain_text("1 file uploaded; ready", timeout=90_000)
+        watched.ask(f"Where was Hulda {WORD} born?")
+        watched.ended()
+        watched.ask("check the first claim again")
+        watched.ended()
+        expect(page.locator(".answer-text")).to_contain_text("Supported: a passage says it")
+        expect(page.locator(".follow-up")).to_contain_text("You wrote: “check the first claim again”")
+        expect(page.locator(".follow-up")).to_contain_text("Everything was searched again.")
+        page.go_back()
+        watched.ended()
+        watched.ask(f"And Hulda {WORD}?")
+        watched.ended()
+        expect(page.locator(".follow-up")).to_contain_text("of the run before used again, 0 new")
+        expect(page.locator(".answer-text")).to_contain_text("Trieste")
 
 
 def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_small_screen(

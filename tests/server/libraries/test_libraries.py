@@ -17,7 +17,17 @@ from server.auth.middleware import Rules
 from server.libraries.manager import Quota
 from server.store.database import Database
 from server.store.keys import StoredKeys
-from tests.server.libraries.made import FALLS, ORR, answered, client_of, fetched, library_of, settled, use, with_libraries
+from tests.server.libraries.made import (
+    FALLS,
+    ORR,
+    answered,
+    client_of,
+    fetched,
+    library_of,
+    settled,
+    use,
+    with_libraries,
+)
 from tests.server.live import make_service
 
 PLAN = "<search>A: Lina Orr (web)</search>"

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: c90c8d15f4a48c4ed879558f424ac5c3b5066f8c3cb11cee39303c6c7351b17f
+// Made of schema.json by tools/types.mjs; sha256 of it: 314fc91082d2e78608423ad662405bf9cb738d9dff23e8e0c6a1e2d8c73a1620
 
 /**
  * Made by `python -m server.ui.types`.
@@ -35,6 +35,7 @@ question: string
 filters?: Filter[]
 only?: string[]
 libraries?: string[]
+follow_up?: (FollowedUp | null)
 protocol: string
 policy: string
 seed: number
@@ -61,6 +62,15 @@ versions: {
 export interface Filter {
 name: string
 value: string
+}
+/**
+ * What a question changes of the one before it, and what is used again.
+ */
+export interface FollowedUp {
+text: string
+run: string
+claim: string
+context: ("summary" | "evidence" | "all")
 }
 /**
  * A piece of the context. The loss mask is `by == "policy"`; nothing else marks it.
@@ -151,7 +161,7 @@ passages: Passage[]
 took: number
 note: string
 backend: string
-cached: ("" | "fresh" | "stale")
+cached: ("" | "fresh" | "stale" | "reused")
 credits: number
 usd: number
 failures: Failure[]
@@ -849,6 +859,14 @@ reasoning_effort?: (("none" | "minimal" | "low" | "medium" | "high" | "xhigh" | 
  * An id that the turns of one conversation share.
  */
 conversation?: string
+/**
+ * Id of the run that the question follows up: its searches are used again.
+ */
+follows?: string
+/**
+ * What the policy is given of that run: its answer, its claims too, or what it was shown, too.
+ */
+context?: ("summary" | "evidence" | "all")
 }
 /**
  * What one answer may use. A request can lower what the server allows, and never raise it.

@@ -80,10 +80,12 @@ export interface RunOptions {
   domains: string;
   after: string;
   before: string;
+  /** What a follow-up gives the policy of the run before it. */
+  context: NonNullable<RunRequest["context"]>;
 }
 
 const STORED_AS = "cairn.options";
-export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: [], scope: "", domains: "", after: "", before: "" };
+export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: [], scope: "", domains: "", after: "", before: "", context: "summary" };
 export const options = signal<RunOptions>({ ...PLAIN, ...(JSON.parse(stored("sessionStorage", STORED_AS) ?? "{}") as Partial<RunOptions>) });
 effect(() => store("sessionStorage", STORED_AS, JSON.stringify(options.value)));
 
@@ -98,6 +100,7 @@ export function requestOf(question: string, wanted: RunOptions, turns: readonly 
     model: wanted.model,
     reasoning_effort: wanted.effort,
     conversation: turns.at(-1)?.conversation || freshId(),
+    ...(turns.length ? { follows: turns.at(-1)?.id ?? "", context: wanted.context } : {}),
     ...scopeOf(wanted),
     ...(domains.length ? { search_domain_filter: domains } : {}),
     ...(wanted.after ? { search_after_date_filter: wanted.after } : {}),

@@ -50,11 +50,13 @@ export function doing(run: Run, outline: Outline): string {
   return (role && WRITING[role]) || (run.steps.length ? "Thinking" : "Starting");
 }
 
+const REUSED = { fresh: "cached", stale: "old copy", reused: "used again" } as const;
+
 export function stateOf(view: NodeView): string {
   const { result, state } = view;
   if (result?.kind === "searched") {
     const found = result.passages.length ? count(result.passages.length, "passage") : "nothing found";
-    return result.cached ? `${found}, ${result.cached === "stale" ? "old copy" : "cached"}` : found;
+    return result.cached ? `${found}, ${REUSED[result.cached]}` : found;
   }
   if (result) return result.kind === "skipped" ? "skipped" : "failed";
   return state === "running" ? "searching…" : "waits";

@@ -89,7 +89,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
             <Icon name="arrow" />
           </button>
         </div>
-        {more.value && <Options />}
+        {more.value && <Options follows={turns.length > 0} />}
         <Uploads />
       </div>
       {first && <Examples pick={(question) => void submit(question)} />}
@@ -145,8 +145,10 @@ function set(changes: Partial<RunOptions>): void {
   options.value = { ...options.value, ...changes };
 }
 
-function Options() {
-  const { effort, sources, domains, after, before } = options.value;
+const CONTEXTS = { summary: "its answer", evidence: "its claims, too", all: "what it found, too" } as const;
+
+function Options({ follows }: { follows: boolean }) {
+  const { effort, sources, domains, after, before, context } = options.value;
   const offered = facts.value?.sources ?? [];
   return (
     <div class="options">
@@ -172,6 +174,17 @@ function Options() {
           </label>
         ))}
       </fieldset>
+      {follows && (
+        <fieldset>
+          <legend>Given of the run before</legend>
+          {(Object.keys(CONTEXTS) as (keyof typeof CONTEXTS)[]).map((choice) => (
+            <label key={choice} class="pill">
+              <input type="radio" name="context" checked={context === choice} onChange={() => set({ context: choice })} />
+              <span>{CONTEXTS[choice]}</span>
+            </label>
+          ))}
+        </fieldset>
+      )}
       <div class="fields">
         <label>
           Sites

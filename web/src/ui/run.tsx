@@ -7,6 +7,7 @@ import type { RunCard, RunPage } from "../api/types.gen";
 import { toRun } from "../app/route";
 import { Session } from "../app/session";
 import { complain, noteCard } from "../app/state";
+import { count } from "../run/labels";
 import { current } from "../app/views";
 import { Answer } from "./answer";
 import { Ask } from "./ask";
@@ -59,6 +60,7 @@ export function RunView({ id }: { id: string }) {
           <span class="tag">{card.protocol}</span> {card.policy}
           <time dateTime={card.created}>{new Date(card.created).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>
         </p>
+        <FollowUp session={session} />
         <StatusLine session={session} />
         {session.running.value && <Commands session={session} />}
         <Answer session={session} />
@@ -71,6 +73,23 @@ export function RunView({ id }: { id: string }) {
       </div>
       <Panel session={session} />
     </div>
+  );
+}
+
+/** What the person wrote, where it only changes the question before, and how many searches were used again. */
+function FollowUp({ session }: { session: Session }) {
+  const trace = session.detail.value?.trace;
+  const follow = trace?.follow_up;
+  if (!follow) return null;
+  const searched = session.steps.value.filter((step) => step.kind === "searched");
+  const reused = searched.filter((step) => step.kind === "searched" && step.cached === "reused").length;
+  const dates = (trace.filters ?? []).filter(({ name }) => name === "after" || name === "before").map(({ name, value }) => `${name} ${value}`);
+  return (
+    <p class="meta follow-up">
+      {follow.text !== trace.question && <>You wrote: “{follow.text}”. </>}
+      {dates.length > 0 && <>Searched {dates.join(" and ")}. </>}
+      {follow.run && searched.length > 0 && (reused ? `${count(reused, "search", "searches")} of the run before used again, ${searched.length - reused} new.` : "Everything was searched again.")}
+    </p>
   );
 }
 

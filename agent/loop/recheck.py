@@ -1,0 +1,121 @@
+"""One claim of an earlier run, checked again: searched for anew, beside what it cited then. No model is involved."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent.checks import check_claim
+from agent.evidence import Passage
+from agent.loop.agent import Agent, record_end
+from agent.loop.budgets import Control
+from agent.loop.execute import execute
+from agent.loop.recorder import Emit, Recorder
+from agent.plan import EVERY_SOURCE, Node, Plan
+from agent.sources.select import selected
+from agent.trace import BudgetName, Claim, Evidenced, Gathered, Planned, Searched, SearchFailed, Stopped, Trace
+
+_SAID = {
+    "verbatim": "Supported: a passage says it in these words.",
+    "close": "Supported: a passage says it in other words.",
+    "contradicted": "Contradicted: a passage says something else.",
+}
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """A rollout that checks one claim."""
+
+    agent: Agent
+    """For its sources and budgets."""
+    claim: Claim
+    cited: Sequence[Passage]
+    """What it cited then."""
+    question: str = ""
+    """That its run answered: a second query."""
+
+    async def run(self, trace: Trace, *, emit: Emit, control: Control) -> Trace:
+        """Write the check onto `trace`. However it ends is recorded as the loop records it."""
+        recorder = Recorder(trace, emit)
+        return await record_end(recorder, self._check(recorder, control))
+
+    async def _check(self, recorder: Recorder, control: Control) -> Stopped:
+        trace = recorder.trace
+        queries = dict.fromkeys(text for text in (self.claim.text, self.question) if text)
+        plan = Plan(
+            nodes=tuple(Node(id=id, query=q, source=EVERY_SOURCE) for id, q in zip("AB", queries, strict=False))
+        )
+        recorder.count(rounds=1, searches=len(plan.nodes))
+        recorder.step(Planned(round=1, plan=plan))
+        found: list[Passage] = []
+
+        def record(step: Searched | SearchFailed) -> None:
+            recorder.step(step)
+            if isinstance(step, Searched):
+                found.extend(step.passages)
+                recorder.count(credits=step.credits, usd=step.usd)
+            else:
+                trace.infrastructure = True
+
+        first, began = len(trace.steps), recorder.seconds
+        ended = await self._searched(plan, trace, record, control)
+        recorder.spent(search=recorder.seconds - began)
+        recorder.in_plan_order(plan, since=first)
+        passages = _numbered([*self.cited, *found], most=self.agent.budgets.passages)
+        trace.passages.extend(passages)
+        recorder.count(passages=len(passages))
+        recorder.step(Gathered(round=1, passages=passages, dropped=len(self.cited) + len(found) - len(passages)))
+        claim = _checked(self.claim, passages)
+        recorder.step(Evidenced(text=claim.text, claims=(claim,)))
+        recorder.answer(_said(claim, len(passages)), by_loop=True)
+        return Stopped(reason="forced", budget=ended) if ended else Stopped(reason="answered")
+
+    async def _searched(
+        self, plan: Plan, trace: Trace, record: Callable[[Searched | SearchFailed], None], control: Control
+    ) -> BudgetName | None:
+        """Search; gives the budget that ended it."""
+        budgets = self.agent.budgets
+        scope = asyncio.timeout(budgets.seconds)
+        try:
+            async with scope:
+                with control.cutting(scope):
+                    await execute(
+                        plan,
+                        selected(self.agent.sources, only=trace.only, filters=trace.filters),
+                        round=1,
+                        limit=self.agent.protocol.passages,
+                        seconds=budgets.search_seconds,
+                        emit=record,
+                        question=trace.question,
+                    )
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return "user" if control.answer_requested else "seconds"
+        return None
+
+
+def _numbered(passages: Sequence[Passage], *, most: int) -> tuple[Passage, ...]:
+    """Each once, numbered from 1."""
+    distinct = {(passage.source, passage.id): passage for passage in reversed(passages)}
+    ordered = list(dict.fromkeys((p.source, p.id) for p in passages))
+    kept = [distinct[key] for key in ordered][:most]
+    return tuple(passage.model_copy(update={"number": number}) for number, passage in enumerate(kept, start=1))
+
+
+def _checked(claim: Claim, passages: Sequence[Passage]) -> Claim:
+    """The claim held against every passage; it cites those that say it, or the one that says something else."""
+    shown = {passage.number: (passage,) for passage in passages}
+    bare = Claim(text=claim.text, cites=tuple(shown))
+    judged = check_claim(bare, shown)
+    quoted = tuple(dict.fromkeys(quote.number for quote in judged.quotes))
+    if judged.check == "contradicted":
+        quoted = tuple(
+            n for n in shown if check_claim(bare.model_copy(update={"cites": (n,)}), shown).check == "contradicted"
+        )
+    return judged.model_copy(update={"cites": quoted})
+
+
+def _said(claim: Claim, passages: int) -> str:
+    marks = "".join(f" [{number}]" for number in claim.cites)
+    why = _SAID.get(claim.check, f"Not verified: none of the {passages} passages that were found says it.")
+    return f"{why[:-1]}{marks}. “{claim.text}”"

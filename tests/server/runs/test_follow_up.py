@@ -1,0 +1,129 @@
+"""Questions that follow up a kept run: what is searched again, what is used again, and what is checked again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx2
+
+from agent.evidence import Passage
+from agent.sources.base import SearchRequest, SearchResult
+from server.chat.service import Service
+from tests.server.runs.replicas import all_events, client_of, keeping_service, start
+
+ORR = "Lina Orr was born in Trieste."
+FALLS = "Aurora Falls was directed by Lina Orr."
+SEARCH = "<search>\nA: director of Aurora Falls (web)\n</search>"
+ANSWER = (
+    "<evidence>\n- Aurora Falls was directed by Lina Orr. [1]\n- Lina Orr was born in Rome. [1]\n</evidence>\n"
+    "<answer>Lina Orr</answer>"
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Finds two passages, and keeps what it was searched for."""
+
+    requests: list[SearchRequest] = field(default_factory=list[SearchRequest])
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self.requests.append(request)
+        texts = {"falls": FALLS, "orr": ORR}
+        return SearchResult(tuple(Passage(id=id, source="web", title=id, text=text) for id, text in texts.items()))
+
+
+def service_of(source: Counted) -> Service:
+    service = keeping_service("memory", turns=(SEARCH, ANSWER))
+    return replace(service, agent=replace(service.agent, sources={"web": source, "all": source}))
+
+
+def conversation(*bodies: dict[str, Any], source: Counted) -> list[dict[str, Any]]:
+    """Questions, each of which follows up the one before; gives their traces."""
+
+    async def run() -> list[dict[str, Any]]:
+        async with client_of(service_of(source)) as client:
+            traces = [await traced(client)]
+            for body in bodies:
+                traces.append(await traced(client, **({"follows": traces[0]["id"]} | body)))
+            return traces
+
+    return asyncio.run(run())
+
+
+async def traced(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    id = await start(client, **body)
+    await all_events(client, id)
+    return (await client.get(f"/api/runs/{id}")).json()["trace"]
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def searched(trace: dict[str, Any]) -> list[dict[str, Any]]:
+    return [step for step in trace["steps"] if step["kind"] == "searched"]
+
+
+def test_what_the_run_before_searched_is_used_again_and_the_trace_says_so():
+    source = Counted()
+    first, again = conversation(said("and Aurora Falls?"), source=source)
+    assert [step["cached"] for step in searched(first)] == [""]
+    assert [step["cached"] for step in searched(again)] == ["reused"]
+    assert len(source.requests) == 1
+    assert again["follow_up"] == {"text": "and Aurora Falls?", "run": first["id"], "claim": "", "context": "summary"}
+    assert again["question"] == first["question"]
+
+
+def test_a_period_is_searched_anew_with_its_filter():
+    source = Counted()
+    first, narrowed = conversation(said("only since 2020"), source=source)
+    assert narrowed["question"] == first["question"]
+    assert narrowed["filters"] == [{"name": "after", "value": "2020"}]
+    assert [step["cached"] for step in searched(narrowed)] == [""]
+    assert [[(f.name, f.value) for f in request.filters] for request in source.requests] == [[], [("after", "2020")]]
+
+
+def test_a_claim_is_checked_again_against_what_it_cited_and_what_is_found_now():
+    source = Counted()
+    _, right, wrong = conversation(said("check the first claim again"), said("check claim 2 again"), source=source)
+    assert right["follow_up"]["claim"] == "Aurora Falls was directed by Lina Orr."
+    (claim,) = next(step for step in right["steps"] if step["kind"] == "evidenced")["claims"]
+    assert claim["check"] == "verbatim"
+    answers = [step for step in right["steps"] if step["kind"] == "answered"]
+    assert answers[0]["text"].startswith("Supported: a passage says it in these words [1].")
+    assert answers[0]["by"] == "loop"
+    (claim,) = next(step for step in wrong["steps"] if step["kind"] == "evidenced")["claims"]
+    assert claim["check"] == "contradicted"
+    assert [step["cached"] for step in searched(wrong)] == ["", ""], "nothing is used again for a check"
+
+
+def test_a_claim_that_is_not_there_is_refused():
+    async def test(client: httpx2.AsyncClient) -> None:
+        first = await traced(client)
+        refused = await client.post("/api/runs", json=said("check claim 9 again") | {"follows": first["id"]})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"] == "The answer before has no claim 9; it has 2."
+        unknown = await client.post("/api/runs", json=said("since 2020") | {"follows": "nothing"})
+        assert unknown.status_code == 404
+
+    with_client(test)
+
+
+def test_the_policy_is_given_as_much_of_the_run_before_as_is_chosen():
+    source = Counted()
+    bodies = [said("Who is her mother?") | {"context": context} for context in ("summary", "evidence", "all")]
+    _, summary, evidence, everything = conversation(*bodies, source=source)
+    assert summary["history"] == []
+    assert (
+        evidence["history"][-1][1] == "Lina Orr\n- Aurora Falls was directed by Lina Orr.\n- Lina Orr was born in Rome."
+    )
+    assert everything["history"][-1][1].endswith(f"[1] falls: {FALLS}\n[2] orr: {ORR}")
+
+
+def with_client(test: Callable[[httpx2.AsyncClient], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with client_of(service_of(Counted())) as client:
+            await test(client)
+
+    asyncio.run(run())
