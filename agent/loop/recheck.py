@@ -1,4 +1,4 @@
-"""One claim of an earlier run, checked again: searched for anew, beside what it cited then. No model is involved."""
+"""One claim of an earlier run, checked again: searched for again, beside what it cited then. No model is involved."""
 
 import asyncio
 from collections.abc import Callable, Sequence

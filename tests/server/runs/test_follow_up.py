@@ -75,7 +75,7 @@ def test_what_the_run_before_searched_is_used_again_and_the_trace_says_so():
     assert again["question"] == first["question"]
 
 
-def test_a_period_is_searched_anew_with_its_filter():
+def test_a_period_is_searched_again_with_its_filter():
     source = Counted()
     first, narrowed = conversation(said("only since 2020"), source=source)
     assert narrowed["question"] == first["question"]
