@@ -62,7 +62,7 @@ _SWAP: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Z\d][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|von|van|and)\s+)*[A-Z][\w.'’&-]*|\s+\d{1,3}\b)*")
 _YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
-_ASKING: Final = frozenset(
+_FIRST_WORDS: Final = frozenset(
     "Who What When Where Which Why How Whose Whom Is Are Was Were Did Does Do Has Have Had Can Could In On At The A An "
     "Of For To By Name List Give Tell Find I".split()
 )
@@ -208,7 +208,7 @@ def _names(text: str) -> list[tuple[int, int]]:
     for found in _NAME.finditer(text):
         start, end = found.span()
         first, _, rest = found[0].partition(" ")
-        if start == 0 and first in _ASKING:
+        if start == 0 and first in _FIRST_WORDS:
             if not rest or not rest[0].isupper():
                 continue
             start = end - len(rest)

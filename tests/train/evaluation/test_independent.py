@@ -81,7 +81,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("world", ["test-v2"])
-@pytest.mark.parametrize("limit", [100, pytest.param(10_000, marks=pytest.mark.long)], ids=["sample", "whole"])
+@pytest.mark.parametrize("limit", [30, pytest.param(10_000, marks=pytest.mark.long)], ids=["sample", "whole"])
 def test_the_figures_of_a_frozen_list_are_those_of_an_independent_computation(
     limit: int, world: str, capsys: pytest.CaptureFixture[str]
 ):
