@@ -4,6 +4,7 @@ import { computed, signal } from "@preact/signals";
 
 export type Route = { page: "home" } | { page: "run"; id: string } | { page: "compare"; ids: string[] }
   | { page: "library"; id: string }
+  | { page: "report"; id: string }
   /** A document at one of its passages, from 1, and in that the words from one character to another. */
   | { page: "document"; file: string; passage: number; from: number; to: number };
 
@@ -13,7 +14,7 @@ window.addEventListener("hashchange", () => (hash.value = location.hash));
 
 export const route = computed<Route>(() => {
   const [page = "", ...ids] = hash.value.replace(/^#\/?/, "").split("/");
-  if (page === "library") return { page: "library", id: ids[0] && ID.test(ids[0]) ? ids[0] : "" };
+  if (page === "library" || page === "report") return { page, id: ids[0] && ID.test(ids[0]) ? ids[0] : "" };
   if (!ids.length || !ids.every((id) => ID.test(id))) return { page: "home" };
   if (page === "document") {
     const [passage = 1, from = 0, to = 0] = ids.slice(1).map(Number);
@@ -28,6 +29,8 @@ export const toRun = (id: string): string => `#/run/${id}`;
 export const toCompare = (ids: readonly string[]): string => `#/compare/${ids.join("/")}`;
 
 export const toLibrary = (id = ""): string => (id ? `#/library/${id}` : "#/library");
+
+export const toReport = (id = ""): string => (id ? `#/report/${id}` : "#/report");
 
 /** Where a cited passage is in its document; "" where it is in no library. */
 export function toDocument(passage: string, quote?: { start: number; end: number }): string {

@@ -94,13 +94,22 @@ export function requestOf(question: string, wanted: RunOptions, turns: readonly 
     { role: "user" as const, content: question },
     { role: "assistant" as const, content: answer ?? "" },
   ]);
-  const domains = wanted.domains.split(/[\s,]+/).filter(Boolean);
   return {
     messages: [...earlier, { role: "user", content: question }],
     model: wanted.model,
     reasoning_effort: wanted.effort,
     conversation: turns.at(-1)?.conversation || freshId(),
     ...(turns.length ? { follows: turns.at(-1)?.id ?? "", context: wanted.context } : {}),
+    ...optionsOf(wanted),
+  };
+}
+
+type SearchOptions = Pick<RunRequest, "sources" | "libraries" | "files" | "search_domain_filter" | "search_after_date_filter" | "search_before_date_filter">;
+
+/** What is searched, of a question as of a report. */
+export function optionsOf(wanted: RunOptions): SearchOptions {
+  const domains = wanted.domains.split(/[\s,]+/).filter(Boolean);
+  return {
     ...scopeOf(wanted),
     ...(domains.length ? { search_domain_filter: domains } : {}),
     ...(wanted.after ? { search_after_date_filter: wanted.after } : {}),

@@ -16,6 +16,7 @@ import { lazy, type Lazy } from "./lazy";
 import { RunView } from "./run";
 
 const Library: Lazy<{ id: string }> = lazy(() => import("./library"));
+const Report: Lazy<{ id: string }> = lazy(() => import("./report"));
 const Document: Lazy<{ file: string; passage: number; from: number; to: number }> = lazy(() => import("./document"));
 
 export function App() {
@@ -50,6 +51,7 @@ function Page() {
   const given = keys.value;
   if (here.page === "run") return <RunView key={`${here.id} ${given}`} id={here.id} />;
   if (here.page === "library") return <Library key={given} id={here.id} />;
+  if (here.page === "report") return <Report key={`${here.id} ${given}`} id={here.id} />;
   if (here.page === "document") return <Document key={`${here.file} ${given}`} {...here} />;
   if (here.page === "compare") return <CompareView key={`${here.ids.join()} ${given}`} ids={here.ids} />;
   return <Home />;

@@ -3,7 +3,8 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { RunCard } from "../api/types.gen";
-import { go, toRun } from "../app/route";
+import { startReport } from "../app/reports";
+import { go, toReport, toRun } from "../app/route";
 import { PLAIN, complain, facts, options, requestOf, start, type RunOptions } from "../app/state";
 import { Icon } from "./icons";
 import { Attach, Scope, Uploads, take } from "./upload";
@@ -21,14 +22,16 @@ export function Ask({ turns = [], label, first = false }: Props) {
   const busy = useSignal(false);
   const more = useSignal(false);
   const over = useSignal(false);
+  const wantsReport = useSignal(false);
 
   async function submit(question: string): Promise<void> {
     if (!question.trim() || busy.value) return;
     busy.value = true;
     try {
-      const card = await start(requestOf(question.trim(), options.value, turns));
+      const report = first && wantsReport.value;
+      const card = report ? await startReport(question.trim(), options.value) : await start(requestOf(question.trim(), options.value, turns));
       text.value = "";
-      go(toRun(card.id));
+      go(report ? toReport(card.id) : toRun(card.id));
     } catch (error) {
       complain(error);
     } finally {
@@ -82,6 +85,12 @@ export function Ask({ turns = [], label, first = false }: Props) {
           <ModelChoice />
           {facts.value?.libraries && <Scope />}
           {facts.value?.libraries && <Attach />}
+          {first && (
+            <label class="pill report-choice">
+              <input type="checkbox" checked={wantsReport.value} onChange={(event) => (wantsReport.value = event.currentTarget.checked)} />
+              <span>Report</span>
+            </label>
+          )}
           <button type="button" class="quiet" aria-expanded={more.value} onClick={() => (more.value = !more.value)}>
             Options{changed && <span class="dot" title="changed" />}
           </button>

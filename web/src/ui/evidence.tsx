@@ -101,8 +101,13 @@ function TakeAlong({ session }: { session: Session }) {
 
 /** Save an export of a run as a file. */
 export async function download(id: string, format: "json" | "markdown" | "bibtex" | "html"): Promise<void> {
+  await saved(`/api/runs/${id}/export?format=${format}`);
+}
+
+/** A file of the server's, kept by the browser under the name that the server gives it. */
+export async function saved(path: string): Promise<void> {
   try {
-    const response = await ask(`/api/runs/${id}/export?format=${format}`);
+    const response = await ask(path);
     const name = /filename="([\w.-]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1] ?? "cairn";
     const link = document.createElement("a");
     link.href = URL.createObjectURL(await response.blob());

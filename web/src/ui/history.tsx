@@ -3,7 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { ask } from "../api/call";
 import type { RunCard } from "../api/types.gen";
-import { go, home, route, toLibrary, toRun } from "../app/route";
+import { go, home, route, toLibrary, toReport, toRun } from "../app/route";
 import { complain, facts, history, more, readHistory, sideOpen, sought } from "../app/state";
 import { doneIn, stateWord } from "./figures";
 import { Icon } from "./icons";
@@ -24,6 +24,9 @@ export function History() {
           <Icon name="books" /> Your documents
         </a>
       )}
+      <a class="new" href={toReport()} aria-current={route.value.page === "report" ? "page" : undefined} onClick={() => (sideOpen.value = false)}>
+        <Icon name="pages" /> Reports
+      </a>
       <label class="seek">
         <Icon name="search" />
         <input

@@ -11,6 +11,7 @@ const PATHS = {
   stop: "M7 7h10v10H7Z",
   link: "M10 7H7a5 5 0 0 0 0 10h3v-2H7a3 3 0 0 1 0-6h3Zm4 0v2h3a3 3 0 0 1 0 6h-3v2h3a5 5 0 0 0 0-10Zm-5 4v2h6v-2Z",
   books: "M4 4h4v16H4Zm2 2v12Zm4-2h4v16h-4Zm5.6.6 3.8-1 3.9 14.5-3.9 1Z",
+  pages: "M5 3h10l4 4v14H5Zm2 2v14h10V8h-3V5Zm2 5h6v2H9Zm0 4h6v2H9Z",
   clip: "M8 6a4 4 0 0 1 8 0v9a3 3 0 0 1-6 0V8h2v7a1 1 0 0 0 2 0V6a2 2 0 0 0-4 0v9a5 5 0 0 0 10 0V8h-2v7a3 3 0 0 1-6 0Z",
   bin: "M9 4h6l1 2h4v2H4V6h4Zm-3 6h12l-1 10H7Zm3 2 .4 6h1.6l-.3-6Zm4.3 0-.3 6h1.6l.4-6Z",
   columns: "M4 5h7v14H4Zm2 2v10h3V7Zm7-2h7v14h-7Zm2 2v10h3V7Z",
