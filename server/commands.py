@@ -1,6 +1,8 @@
 """`cairn serve`. What it needs is imported when it runs: the command itself starts fast."""
 
+import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -74,7 +76,10 @@ def serve(
             _greet_retrieval(settings, address) if retrieval_only else _greet(settings, address, local=local)
 
         server.greet = greet
+        again = launch.restarting(server, made)
         launch.run(server, listener)
+    if again():
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # with the settings as they are now
 
 
 def _greet(settings: "CairnSettings", address: str, *, local: "Sequence[LocalServer]") -> None:

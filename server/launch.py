@@ -33,6 +33,7 @@ from server.shutdown import Grace, Shutdown
 from server.telemetry.setup import observers_of
 from server.ui.examples import examples_of
 from server.ui.local_models import LocalServerFinder, find_usable
+from server.ui.settings import SettingsEditor
 
 _COLLECT: Final = (10_000, 10, 10)
 """New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
@@ -75,6 +76,7 @@ def make_service(
         keep=run_manager.keep,
         run_manager=run_manager,
         libraries=libraries_of(settings, run_manager.store),
+        editor=SettingsEditor(settings) if policy is None and is_loopback(settings.host) else None,
     )
 
 
@@ -212,6 +214,19 @@ def make_server(service: Service | Retriever, rules: Rules | None = None, *, gra
         app = create_retrieval_app(service, rules)
         ending = Shutdown(service.runs, grace=grace)
     return Server(_config(app, header_seconds=rules.body_seconds), ending)
+
+
+def restarting(server: Server, service: Service | Retriever) -> Callable[[], bool]:
+    """Let the page's settings end the server; gives whether they did, so that it is to be started again."""
+    requested: list[bool] = []
+
+    def restart() -> None:
+        requested.append(True)
+        server.should_exit = True
+
+    if isinstance(service, Service) and service.editor:
+        service.editor.restart = restart
+    return lambda: bool(requested)
 
 
 def grace_of(settings: CairnSettings) -> Grace:

@@ -89,6 +89,18 @@ _KEYS: Final = {
 """Setting of an address → the one of the key that is sent there."""
 
 
+def keys_of_their_addresses(own: Mapping[str, Any], others: Any) -> dict[str, Any]:
+    """What the user's own file sets, without the keys whose address something else decides: it may be another one.
+
+    Args:
+        own: of that file.
+        others: the settings without it.
+    """
+    said: set[str] = others.model_fields_set
+    moved = {key for url, key in _KEYS.items() if url in said and getattr(others, url) != own.get(url)}
+    return {name: value for name, value in own.items() if name not in moved}
+
+
 def beyond_harmless(values: Mapping[str, Any], *, tables: Iterable[str]) -> list[str]:
     """The settings of a file that need consent, as they are written there.
 

@@ -1,4 +1,7 @@
-"""Every setting, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Only this reads `os.environ`."""
+"""Every setting, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > the user's own file > default.
+
+Only this reads `os.environ`.
+"""
 
 import os
 import threading
@@ -22,9 +25,10 @@ from agent.errors import NotTrusted, SetupError, nearest
 from agent.files.own import read_bounded
 from agent.settings.consent import consent_to
 from agent.settings.live import LiveSettings, split
-from agent.settings.local_file import beyond_harmless, refuse_plain_keys
+from agent.settings.local_file import beyond_harmless, keys_of_their_addresses, refuse_plain_keys
 from agent.settings.model import of_checkpoint, of_model
 from agent.settings.server import ServerSettings
+from agent.settings.user_file import read_user_file, user_file
 
 PREFIX: Final = "CAIRN_"
 CONFIG_FILE: Final = Path("cairn.toml")
@@ -173,7 +177,10 @@ def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
     """
     file = _named_file(config) if config else _found_file(CONFIG_FILE)
     _refuse_unknown_environment(os.environ)
-    return _made(_layered(file), flags)
+    own = _own_values()
+    if not own:
+        return _made(_layered(file), flags)
+    return _made(_layered(file, own=keys_of_their_addresses(own, _made(_layered(file), flags))), flags)
 
 
 def settings_of(**flags: Any) -> CairnSettings:
@@ -183,6 +190,18 @@ def settings_of(**flags: Any) -> CairnSettings:
         SetupError: as `load_settings`.
     """
     return _made(_layered({}, environment=False), flags)
+
+
+def _own_values() -> dict[str, Any]:
+    """What the user's own file sets.
+
+    Raises:
+        SetupError: it cannot be read, or sets what is no setting.
+    """
+    values = read_user_file()
+    if unknown := _unknown(values):
+        raise SetupError(f"{user_file()}: " + "; ".join(_no_setting(name) for name in unknown[:_NAMED]))
+    return values
 
 
 def _made(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
@@ -206,8 +225,10 @@ def _decided(settings: CairnSettings) -> dict[str, Any]:
     return of_model(settings.model, settings.policy, said=said)
 
 
-def _layered(file: dict[str, Any], *, environment: bool = True) -> type[CairnSettings]:
-    """The settings with what a file says underneath flags and, where requested, environment."""
+def _layered(
+    file: dict[str, Any], *, own: dict[str, Any] | None = None, environment: bool = True
+) -> type[CairnSettings]:
+    """The settings with what a file says underneath flags and, where requested, environment; lowest the user's own."""
 
     class Layered(CairnSettings):
         @classmethod
@@ -220,7 +241,8 @@ def _layered(file: dict[str, Any], *, environment: bool = True) -> type[CairnSet
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             said = InitSettingsSource(settings_cls, init_kwargs=file)
-            return (init_settings, env_settings, said) if environment else (init_settings, said)
+            lowest = InitSettingsSource(settings_cls, init_kwargs=own or {})
+            return (init_settings, env_settings, said, lowest) if environment else (init_settings, said, lowest)
 
     return Layered
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from server.evidence.answering import Answering
     from server.libraries.manager import LibraryManager
     from server.runs.manager import RunManager
+    from server.ui.settings import SettingsEditor
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,8 @@ class Service:
     """They see every run."""
     run_manager: "RunManager | None" = None
     """Of runs that outlive their clients; without one there are no such runs."""
+    editor: "SettingsEditor | None" = None
+    """Of the settings on the page; without one they are not shown."""
     libraries: "LibraryManager | None" = None
     """Of files that clients upload; without one there are none. The app opens and closes it."""
 

@@ -29,6 +29,7 @@ class PageFacts(_Said):
     sources: list[str]
     answer_models: list[str] = Field(description="Other models that may answer from our evidence.")
     notices: list[str] = Field(description="What a person should know before believing an answer.")
+    settings: bool = Field(description="Whether keys, sources and the model can be set here.")
     libraries: bool = Field(description="Whether files can be uploaded.")
     suffixes: list[str] = Field(description="Of the files that are read.")
     file_bytes: int = Field(description="A larger file is refused.")

@@ -21,6 +21,7 @@ from server.runs.manager import RunManager
 from server.runs.restore import read_trace
 from server.runs.routes import RunId
 from server.ui.facts import AnswerWithRequest, LocalModels, PageFacts, RunAnswer, RunEvidence
+from server.ui.settings import add_settings
 
 STATIC: Final = Path(__file__).parent.parent / "static"
 """Built from web/ by `make web`, and committed: serving needs no Node."""
@@ -36,6 +37,8 @@ def add_ui(app: FastAPI, service: Service) -> None:
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _add_facts(app, service)
+    if service.editor:
+        add_settings(app, service.editor)
     if service.run_manager:
         _add_evidence(app, service, service.run_manager)
 
@@ -52,6 +55,7 @@ def _add_facts(app: FastAPI, service: Service) -> None:
             sources=list(agent.sources),
             answer_models=list(service.answering.models) if service.answering else [],
             notices=list(service.notices),
+            settings=service.editor is not None and not caller().key,
             libraries=service.libraries is not None and service.libraries.quota.bytes > 0,
             suffixes=list(SUFFIXES),
             file_bytes=service.libraries.quota.file_bytes if service.libraries else 0,

@@ -24,12 +24,14 @@ from server.libraries.schema import (
 )
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.ui.facts import AnswerWithRequest, PageFacts, RunAnswer, RunEvidence
+from server.ui.settings import CheckedSettings, SettingsChange, SettingsPage
 
 _SAID: Final = (
     Trace, Delta, RunCard, RunPage, RunDetail, PageFacts, EvidenceBundle, RunEvidence, RunAnswer, ErrorBody,
     FileObject, LibraryObject, LibraryList, LibraryFileObject, LibraryFileList, DocumentText,
+    SettingsPage, CheckedSettings,
 )  # fmt: skip
-_TAKEN: Final = (RunRequest, AnswerWithRequest)
+_TAKEN: Final = (RunRequest, AnswerWithRequest, SettingsChange)
 
 
 def page_schema() -> dict[str, Any]:

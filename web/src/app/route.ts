@@ -5,6 +5,7 @@ import { computed, signal } from "@preact/signals";
 export type Route = { page: "home" } | { page: "run"; id: string } | { page: "compare"; ids: string[] }
   | { page: "library"; id: string }
   | { page: "report"; id: string }
+  | { page: "settings" }
   /** A document at one of its passages, from 1, and in that the words from one character to another. */
   | { page: "document"; file: string; passage: number; from: number; to: number };
 
@@ -14,6 +15,7 @@ window.addEventListener("hashchange", () => (hash.value = location.hash));
 
 export const route = computed<Route>(() => {
   const [page = "", ...ids] = hash.value.replace(/^#\/?/, "").split("/");
+  if (page === "settings") return { page };
   if (page === "library" || page === "report") return { page, id: ids[0] && ID.test(ids[0]) ? ids[0] : "" };
   if (!ids.length || !ids.every((id) => ID.test(id))) return { page: "home" };
   if (page === "document") {
@@ -25,6 +27,7 @@ export const route = computed<Route>(() => {
 });
 
 export const home = "#/";
+export const settings = "#/settings";
 export const toRun = (id: string): string => `#/run/${id}`;
 export const toCompare = (ids: readonly string[]): string => `#/compare/${ids.join("/")}`;
 

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { copyText, keys } from "../api/call";
 import type { LocalModels } from "../api/types.gen";
 import { readLibraries } from "../app/library";
-import { home, route } from "../app/route";
+import { home, route, settings } from "../app/route";
 import { complain, facts, helpOpen, introduce, nextTheme, readHistory, sideOpen, trouble } from "../app/state";
 import { Ask } from "./ask";
 import { CompareView } from "./compare";
@@ -16,6 +16,7 @@ import { lazy, type Lazy } from "./lazy";
 import { RunView } from "./run";
 
 const Library: Lazy<{ id: string }> = lazy(() => import("./library"));
+const Settings: Lazy<object> = lazy(() => import("./settings"));
 const Report: Lazy<{ id: string }> = lazy(() => import("./report"));
 const Document: Lazy<{ file: string; passage: number; from: number; to: number }> = lazy(() => import("./document"));
 
@@ -51,6 +52,7 @@ function Page() {
   const given = keys.value;
   if (here.page === "run") return <RunView key={`${here.id} ${given}`} id={here.id} />;
   if (here.page === "library") return <Library key={given} id={here.id} />;
+  if (here.page === "settings") return <Settings key={given} />;
   if (here.page === "report") return <Report key={`${here.id} ${given}`} id={here.id} />;
   if (here.page === "document") return <Document key={`${here.file} ${given}`} {...here} />;
   if (here.page === "compare") return <CompareView key={`${here.ids.join()} ${given}`} ids={here.ids} />;
@@ -71,6 +73,11 @@ function Bar() {
       <button type="button" class="quiet round-button" aria-label="Dark or light" onClick={nextTheme}>
         <Icon name="moon" />
       </button>
+      {facts.value?.settings && (
+        <a class="quiet round-button" aria-label="Settings" href={settings}>
+          <Icon name="gear" />
+        </a>
+      )}
       <button type="button" class="quiet round-button" aria-label="Help" onClick={() => (helpOpen.value = true)}>
         <Icon name="help" />
       </button>
@@ -97,6 +104,11 @@ function Home() {
       <p class="lead">Cairn plans its searches, runs them side by side, and shows every stone of the way to its answer.</p>
       <Ask label="Ask a question" first />
       <Banner />
+      {facts.value?.settings && (
+        <p class="meta first-steps">
+          <a href={settings}>Connect a model, add keys or a folder</a>, or drop documents on the question.
+        </p>
+      )}
       <LocalServers />
     </div>
   );
