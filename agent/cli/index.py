@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.evidence import Passage
     from agent.sources.base import Source
     from agent.sources.corpus.build import Dense, Outcome
-    from agent.sources.corpus.documents import SkippedFile
+    from agent.sources.corpus.finding import SkippedFile
     from agent.sources.questions import GoldQuestion
 
 Ann = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from agent.sources.extract.document import MAX_CHARS
 from agent.sources.extract.page import MAX_TEXT_CHARS
-from agent.sources.extract.text import Extracted, ExtractError, Kind
+from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, Kind
 from agent.sources.extract.worker import LENGTH
 
 _PROGRAM: Final = "agent.sources.extract.worker"

@@ -50,7 +50,7 @@ class FileReader:
 
         Args:
             path: the file.
-            kind: html or pdf.
+            kind: as `agent.sources.extract.document` knows it.
 
         Raises:
             ExtractError: it has no text that can be read, or reading it took too long.

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from agent.sources.extract.document import read_document
+from agent.sources.extract.document import read_document, reader_of
 from agent.sources.extract.page import read_page
 from agent.sources.extract.text import Extracted, ExtractError
 
@@ -70,6 +70,8 @@ def _extract(body: bytes, *, kind: Any, charset: str, url: str, how: Any, second
 
 def _load(kind: str, how: str) -> None:
     """Import before the request's time begins."""
+    if how == "document":
+        reader_of(kind)
     if kind == "pdf":
         import pypdf  # noqa: F401  # pyright: ignore[reportUnusedImport]
     elif kind == "html" and how != "fast":

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, find_files, read_file
+from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, read_file
+from agent.sources.corpus.finding import find_files
 from agent.sources.extract.reader import FileReader
 from agent.sources.extract.text import ExtractError
 from tests.agent.sources.extract.files import make_pdf
