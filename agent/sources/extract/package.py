@@ -155,18 +155,17 @@ class Package:
         """
         return parse_xml(self.read(name))
 
-    def repacked(self, check: Callable[[str, bytes], None] = lambda _, __: None) -> io.BytesIO:
+    def repacked(self, edited: Callable[[str, bytes], bytes]) -> io.BytesIO:
         """The package once more, with the XML of its text alone, for libraries that open files by themselves.
 
         Args:
-            check: takes the name and the bytes of each part, and raises `ExtractError` where it is not fit.
+            edited: gives each part as the library shall see it, from its name and bytes.
         """
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as packed:
             for name in self._infos:
                 if name.endswith((".xml", ".rels")) and _LEFT_OUT.isdisjoint(name.split("/")):
-                    check(name, part := check_xml(self.read(name)))
-                    packed.writestr(name, part)
+                    packed.writestr(name, edited(name, check_xml(self.read(name))))
         out.seek(0)
         return out
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Final
 
@@ -17,6 +18,11 @@ MAX_AREA: Final = 20_000_000
 """Cells of a sheet from its first to its last, empty ones included: the library holds them all."""
 MAX_COLUMNS: Final = 16_384
 FIELD_CHARS: Final = 1 << 20
+MAX_TEXT: Final = 256 << 20
+"""Bytes of a sheet's text, each use of a string counted."""
+_STRINGS: Final = "xl/sharedStrings.xml"
+_STRING: Final = re.compile(rb"<(?:\w+:)?si(?=[\s/>])")
+_SHARED: Final = re.compile(rb"""\bt\s*=\s*["']s["'][^>]*>\s*<(?:\w+:)?v>(\d{1,9})<""")
 _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml")
 _PLACE: Final = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})(\d{1,9})["']""")
 _ROW: Final = re.compile(rb"<(?:\w+:)?row[\s/>]")
@@ -37,7 +43,10 @@ def xlsx_text(raw: bytes) -> Extracted:
         package = Package(raw, ".xlsx")
         title, day = package.properties()
         try:
-            _write_sheets(CalamineWorkbook.from_filelike(package.repacked(_check_area)), out)
+            parts: dict[str, bytes] = {}
+            again = package.repacked(lambda name, part: parts.setdefault(name, part))
+            _check_sheets(parts)
+            _write_sheets(CalamineWorkbook.from_filelike(again), out)
         except CalamineError as error:
             raise ValueError(str(error)) from error
     return out.extracted(title=title, date=day)
@@ -51,22 +60,34 @@ def _write_sheets(book: CalamineWorkbook, out: Markdown) -> None:
             out.table([_shown(value) for value in row] for row in rows)
 
 
-def _check_area(name: str, part: bytes) -> None:
-    """Refuse a sheet of which one cell is at the end of the world.
+def _check_sheets(parts: Mapping[str, bytes]) -> None:
+    """Refuse what would fill all memory: the library holds each cell of a sheet, and its text.
 
     Raises:
-        ExtractError: its cells span too much.
+        ExtractError: a sheet spans too much, or repeats too much text.
     """
-    if not _SHEET.fullmatch(name):
-        return
-    rows = cells = placed = 0
+    lengths = [len(text) for text in _STRING.split(parts.get(_STRINGS, b""))[1:]]
+    longest = max(lengths, default=0)
+    for name, part in parts.items():
+        if _SHEET.fullmatch(name):
+            _check_area(part)
+            if longest * part.count(b"v>") > MAX_TEXT:
+                used = (int(found[1]) for found in _SHARED.finditer(part))
+                if sum(lengths[number] for number in used if number < len(lengths)) > MAX_TEXT:
+                    raise ExtractError(
+                        f"a sheet of it has more than {MAX_TEXT >> 20} MB of text: save it in smaller parts"
+                    )
+
+
+def _check_area(sheet: bytes) -> None:
+    rows = placed = 0
     columns = set[bytes]()
-    for found in _PLACE.finditer(part):
+    for found in _PLACE.finditer(sheet):
         columns.add(found[1])
         rows = max(rows, int(found[2]))
         placed += 1
-    cells = sum(1 for _ in _CELL.finditer(part))
-    rows = max(rows, sum(1 for _ in _ROW.finditer(part)))
+    cells = sum(1 for _ in _CELL.finditer(sheet))
+    rows = max(rows, sum(1 for _ in _ROW.finditer(sheet)))
     width = max(map(_number, columns), default=min(cells - placed, MAX_COLUMNS))
     if width * rows > MAX_AREA:
         raise ExtractError(

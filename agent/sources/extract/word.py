@@ -11,6 +11,9 @@ from agent.sources.extract.markup import parse_html, write_html
 from agent.sources.extract.package import Package, first_day, reading, real_title
 from agent.sources.extract.text import Extracted, ExtractError, one_line
 
+MAX_ELEMENTS: Final = 1_000_000
+"""Of one part of a Word document: a thousand pages, for which mammoth needs a minute."""
+
 _TITLE: Final = "title"
 _STYLES: Final = "\n".join(
     [
@@ -20,6 +23,9 @@ _STYLES: Final = "\n".join(
     ]
 )
 """Beside those that mammoth knows: the table of contents says nothing that its chapters do not say."""
+
+_AROUND: Final = re.compile(rb"(</?w:)(?:fldSimple|bdo|dir|ruby|rubyBase)(?=[\s/>])")
+"""Elements around text that mammoth leaves out with all that is in them; `smartTag` it reads."""
 
 _BINARY: Final = re.compile(rb"\\bin(\d{1,9}) ?")
 _CODE_PAGE: Final = re.compile(rb"\\ansicpg(\d{3,5})")
@@ -41,7 +47,7 @@ def docx_text(raw: bytes) -> Extracted:
         package = Package(raw, ".docx")
         title, date = package.properties()
         found = mammoth.convert_to_html(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            package.repacked(), style_map=_STYLES, include_embedded_style_map=False, convert_image=_no_picture
+            package.repacked(_edited), style_map=_STYLES, include_embedded_style_map=False, convert_image=_no_picture
         )
         root = parse_html(f"<body>{cast(str, cast(Any, found).value)}</body>")
         out = Markdown()
@@ -51,6 +57,12 @@ def docx_text(raw: bytes) -> Extracted:
             )
             write_html(root, out)
     return out.extracted(title=title, date=date)
+
+
+def _edited(name: str, part: bytes) -> bytes:
+    if part.count(b"<") > 2 * MAX_ELEMENTS:
+        raise ExtractError(f"it has more than {MAX_ELEMENTS // 1_000_000} million elements: save it in smaller parts")
+    return _AROUND.sub(rb"\1smartTag", part)
 
 
 def _no_picture(_: object) -> list[object]:
@@ -63,7 +75,9 @@ def rtf_text(raw: bytes) -> Extracted:
     Raises:
         ExtractError: it is no rich text, or holds none.
     """
-    if not raw.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{\\rtf"):
+    if not (begin := raw.lstrip(b"\xef\xbb\xbf \t\r\n")):
+        raise ExtractError("it is empty")
+    if not begin.startswith(b"{\\rtf"):
         raise ExtractError("it is no .rtf file: open it in the program that made it, and save it as .rtf")
     with reading(".rtf"):
         source, encoding = _source(raw)

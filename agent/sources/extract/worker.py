@@ -56,7 +56,7 @@ def _answer(request: dict[str, Any], body: bytes, megabytes: int) -> dict[str, A
         return {"why": str(error)}
     except MemoryError:
         most = f"{megabytes >> 10} GB" if megabytes >= 1024 else f"{megabytes} MB"
-        return {"why": f"reading it takes more than {most} of memory", "broken": True}
+        return {"why": f"reading it takes more than {most} of memory: save it in smaller parts", "broken": True}
     except Exception as error:  # noqa: BLE001 - a stranger's file, four parsers: whatever they raise is an answer
         detail = f": {error}" if request["how"] == "document" else ""  # what a page says belongs into no note
         return {"why": f"its parser failed ({type(error).__name__}{detail})", "broken": True}

@@ -106,6 +106,7 @@ def test_word_keeps_what_was_added_and_drops_what_was_deleted() -> None:
         "<w:p><w:ins><w:r><w:t>An owl </w:t></w:r></w:ins><w:del><w:r><w:delText>never </w:delText></w:r></w:del>"
         '<w:hyperlink r:id="far"><w:r><w:t>hunts</w:t></w:r></w:hyperlink></w:p>'
         f"<w:sdt><w:sdtContent>{words('In a field.')}</w:sdtContent></w:sdt>"
+        '<w:p><w:fldSimple w:instr="x"><w:r><w:t>Figure 1</w:t></w:r></w:fldSimple></w:p>'
     )
     styles = (
         '<w:styles xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
@@ -113,7 +114,7 @@ def test_word_keeps_what_was_added_and_drops_what_was_deleted() -> None:
     )
     links = relations(far="hyperlink https://example.org/", styles="styles styles.xml")
     parts = docx_parts(body) | {"word/styles.xml": styles, "word/_rels/document.xml.rels": links}
-    assert read("docx", packed(parts)) == Extracted("Owls\n\nAn owl hunts\n\nIn a field.", title="Owls")
+    assert read("docx", packed(parts)) == Extracted("Owls\n\nAn owl hunts\n\nIn a field.\n\nFigure 1", title="Owls")
 
 
 def test_each_slide_is_a_page_that_begins_with_its_title() -> None:
