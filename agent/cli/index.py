@@ -41,7 +41,9 @@ def register(app: typer.Typer) -> None:
 def build(
     corpus: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS...", help="JSON lines, text, Markdown, HTML or PDF: files, or folders of them."),
+        typer.Argument(
+            metavar="CORPUS...", help="Documents (JSON lines, text, PDF, Word and others): files, or folders of them."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the index.")],
     dense: Annotated[

@@ -68,7 +68,7 @@ def _locked(package: Package) -> set[str]:
 
 
 def _write_chapter(raw: bytes, book: str, out: Markdown) -> None:
-    root = parse_html(decode(raw).replace("\0", ""))
+    root = parse_html(decode(raw).replace("\0", ""), xml=True)
     if root is None:
         return
     title = one_line(title_of(root))

@@ -28,11 +28,16 @@ _DOCTYPE: Final = re.compile(r"<!DOCTYPE[^\[>]*>", re.IGNORECASE)
 _DECLARATION: Final = re.compile(r"^\s*<\?xml[^>]*\?>")
 
 
-def parse_html(page: str) -> Any:
-    """The root of a page, scripts and the like left out; None where there is nothing."""
+def parse_html(page: str, *, xml: bool = False) -> Any:
+    """The root of a page; None where there is nothing.
+
+    Args:
+        page: as it is written, with or without a head.
+        xml: try the rules of XML first, as for the chapters of a book.
+    """
     page = _DECLARATION.sub("", clean(page))
     root = None
-    if "<!ENTITY" not in page and (bare := _DOCTYPE.sub("", page, count=1)):
+    if xml and "<!ENTITY" not in page and (bare := _DOCTYPE.sub("", page, count=1)):
         root = _parsed(_NAMED.sub(lambda name: html.unescape(name[0]), bare), xml=True)
     if root is None:
         root = _parsed(page, xml=False)

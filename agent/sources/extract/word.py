@@ -55,8 +55,20 @@ def docx_text(raw: bytes) -> Extracted:
             title = title or next(
                 (one_line("".join(p.itertext())) for p in root.iterfind(f".//p[@class='{_TITLE}']")), ""
             )
+            _put_notes_where_they_are_cited(root)
             write_html(root, out)
     return out.extracted(title=title, date=date)
+
+
+def _put_notes_where_they_are_cited(root: Any) -> None:
+    """In brackets, each once; mammoth lists them at the end, with arrows back."""
+    notes = {
+        note.get("id"): note for note in root.iter("li") if note.get("id", "").startswith(("footnote-", "endnote-"))
+    }
+    for link in list(root.iter("a")):
+        if link.get("id") and (note := notes.pop(link.get("href", "")[1:], None)) is not None:
+            link.text = f" ({one_line(''.join(note.itertext())).removesuffix(' ↑')})"
+            note.getparent().remove(note)
 
 
 def _edited(name: str, part: bytes) -> bytes:

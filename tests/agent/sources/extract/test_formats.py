@@ -100,21 +100,24 @@ def test_a_word_document_has_headings_lists_and_tables() -> None:
     )
 
 
-def test_word_keeps_what_was_added_and_drops_what_was_deleted() -> None:
+def test_word_keeps_additions_fields_and_notes_and_drops_what_was_deleted() -> None:
     body = (
         '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>Owls</w:t></w:r></w:p>'
         "<w:p><w:ins><w:r><w:t>An owl </w:t></w:r></w:ins><w:del><w:r><w:delText>never </w:delText></w:r></w:del>"
-        '<w:hyperlink r:id="far"><w:r><w:t>hunts</w:t></w:r></w:hyperlink></w:p>'
+        '<w:hyperlink r:id="far"><w:r><w:t>hunts</w:t><w:footnoteReference w:id="2"/></w:r></w:hyperlink></w:p>'
         f"<w:sdt><w:sdtContent>{words('In a field.')}</w:sdtContent></w:sdt>"
         '<w:p><w:fldSimple w:instr="x"><w:r><w:t>Figure 1</w:t></w:r></w:fldSimple></w:p>'
     )
-    styles = (
-        '<w:styles xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
-        '<w:style w:type="paragraph" w:styleId="Title"><w:name w:val="Title"/></w:style></w:styles>'
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    title = '<w:style w:type="paragraph" w:styleId="Title"><w:name w:val="Title"/></w:style>'
+    parts = docx_parts(body) | {
+        "word/styles.xml": f"<w:styles {space}>{title}</w:styles>",
+        "word/footnotes.xml": f'<w:footnotes {space}><w:footnote w:id="2">{words("Mice.")}</w:footnote></w:footnotes>',
+        "word/_rels/document.xml.rels": relations(far="hyperlink https://example.org/", styles="styles styles.xml"),
+    }
+    assert read("docx", packed(parts)) == Extracted(
+        "Owls\n\nAn owl hunts (Mice.)\n\nIn a field.\n\nFigure 1", title="Owls"
     )
-    links = relations(far="hyperlink https://example.org/", styles="styles styles.xml")
-    parts = docx_parts(body) | {"word/styles.xml": styles, "word/_rels/document.xml.rels": links}
-    assert read("docx", packed(parts)) == Extracted("Owls\n\nAn owl hunts\n\nIn a field.\n\nFigure 1", title="Owls")
 
 
 def test_each_slide_is_a_page_that_begins_with_its_title() -> None:
