@@ -1,4 +1,4 @@
-"""Documents made to harm whoever opens them, by file name, each with what must become of it.
+"""Documents made to harm those who open them, by file name, each with what must become of it.
 
 A `Sentence` is a pattern that the reason for leaving the file out must match; a `Text` is words that its passages must
 hold, because the rest of it is harmless.

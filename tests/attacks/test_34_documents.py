@@ -1,4 +1,4 @@
-"""Finding 34: documents of many formats that are made to harm whoever opens them."""
+"""Finding 34: documents of many formats that are made to harm those who open them."""
 
 import json
 import os

@@ -14,7 +14,7 @@ from agent.sources.extract.trees import etree, local
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS: Final = frozenset(
-    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer form "
+    "address article blockquote body caption center dd details div dl dt fieldset figcaption figure footer form "
     "header hr html li main nav ol p pre section summary table td th tr ul".split()
 ) | frozenset(_HEADINGS)
 _DROPPED: Final = tuple(
