@@ -12,6 +12,7 @@ MAX_CELLS: Final = 5_000_000
 """Of all tables of one file."""
 
 _APART: Final = "\n\n"
+_SEPARATOR: Final = re.compile("[\u2028\u2029]")
 _MARK: Final = re.compile(r"^(?= {0,3}(?:#{1,6}(?:[ \t]|$)|`{3}|~{3}))", re.MULTILINE)
 
 
@@ -35,7 +36,7 @@ class Markdown:
 
     def paragraph(self, text: str) -> None:
         """Text that is no heading, also where it looks like one."""
-        if text := clean(text):
+        if text := clean(_SEPARATOR.sub("\n", text)):
             self._add(_MARK.sub(r"\\", text))
 
     def item(self, depth: int, text: str, mark: str = "-") -> None:
@@ -112,7 +113,7 @@ class Markdown:
             ExtractError: there are headings alone, or nothing.
         """
         if self._headings_alone:
-            raise ExtractError("it holds no text")
+            raise ExtractError("it holds no text: if it shows pictures of text, recognise that text first")
         return Extracted("".join(self._parts), title=title, date=date, pages=tuple(self._pages))
 
 

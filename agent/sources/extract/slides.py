@@ -19,7 +19,7 @@ _NO_PLACEHOLDER: Final = "none"
 
 
 def pptx_text(raw: bytes) -> Extracted:
-    """A presentation: titles, lists, tables and speaker notes, in the order of its slides.
+    """A presentation: titles, lists, tables, diagrams (SmartArt) and speaker notes, in the order of its slides.
 
     Raises:
         ExtractError: it cannot be read or holds no text.
@@ -44,28 +44,32 @@ def _write_slide(package: Package, name: str, number: int, out: Markdown) -> Non
     etree.strip_elements(slide, _FALLBACK, with_tail=False)  # the same once more, for old programs
     shapes = [(_placeholder(shape), shape) for shape in slide.iter(f"{_P}sp", f"{_A}tbl")]
     title = next((text for kind, shape in shapes if kind in _TITLES and (text := _all_text(shape))), "")
+    parts = [part for part in package.relations(name).values() if part in package]
     notes = [
         text
-        for part in package.relations(name).values()
-        if "notesSlides/" in part and part in package
+        for part in parts
+        if "notesSlides/" in part
         for shape in package.xml(part).iter(f"{_P}sp")
         if _placeholder(shape) == "body" and (text := _all_text(shape))
     ]
+    drawn = [text for part in parts if "diagrams/data" in part for _, text in _paragraphs(package.xml(part))]
     below = [
         (kind, shape)
         for kind, shape in shapes
         if kind not in _EDGES and (text := _all_text(shape)) and not (kind in _TITLES and text == title)
     ]
-    if not (title or notes or below):
+    if not (title or notes or below or drawn):
         return
     out.heading(1, title or f"Slide {number}")
-    if not (notes or below):
+    if not (notes or below or drawn):
         out.paragraph(title)
     for kind, shape in below:
         if local(shape) == "tbl":
             out.table([_all_text(cell) for cell in row.iter(f"{_A}tc")] for row in shape.iter(f"{_A}tr"))
         else:
             _write_shape(shape, out, in_list=kind not in (_NO_PLACEHOLDER, "subTitle"))
+    for text in drawn:
+        out.item(0, text)
     for text in notes:
         out.paragraph(f"Notes: {text}")
 

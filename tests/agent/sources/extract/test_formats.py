@@ -131,6 +131,16 @@ def test_each_slide_is_a_page_that_begins_with_its_title() -> None:
     assert found.page(found.text.index("# A title")) == 3, "the second one is empty"
 
 
+def test_the_words_of_a_diagram_and_of_grouped_shapes_are_read() -> None:
+    parts = pptx_parts(f"<p:grpSp>{shape('Grouped')}</p:grpSp>{shape('7', 'sldNum')}")
+    words_of_it = (
+        '<x xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><a:p><a:r><a:t>{}</a:t></a:r></a:p></x>'
+    )
+    parts["ppt/diagrams/data1.xml"] = words_of_it.format("Egg, then owl")
+    parts["ppt/slides/_rels/slide0.xml.rels"] = relations(d="diagramData ../diagrams/data1.xml")
+    assert read("pptx", packed(parts)).text == "# Slide 1\n\nGrouped\n\n- Egg, then owl"
+
+
 def test_a_workbook_has_sheets_that_can_be_seen_with_values_as_text() -> None:
     assert read("xlsx", workbook()).text == (
         "# Owls\n\nOur owls\n\n| Name | Size | Seen | Rare |\n| --- | --- | --- | --- |\n"
