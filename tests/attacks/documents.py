@@ -106,6 +106,8 @@ def entities(trap: Trap) -> Bombs:
         yield f"xxe-file.{suffix}", _with_dtd(parts, name, local, "&e;"), "declares entities"
         remote = f'<!ENTITY % p SYSTEM "{trap.url}/dtd"> %p;'
         yield f"xxe-http.{suffix}", _with_dtd(parts, name, remote), "declares entities"
+        part = f'<!DOCTYPE x PUBLIC "-//x" "{trap.url}/dtd">{parts[name]}'
+        yield f"dtd-http.{suffix}", packed({**parts, name: part}), OWL
     for suffix, names in _ALSO.items():
         for number, name in enumerate(names):
             yield f"laughs-{number}.{suffix}", _with_dtd(SOUND[suffix], name, LAUGHS), "declares entities"

@@ -9,15 +9,17 @@ from agent.sources.extract.text import ExtractError
 
 etree: Final = cast(Any, lxml.etree)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 _XML_CODECS: Final = frozenset("utf-8 utf8 us-ascii ascii iso-8859-1 iso-8859-15 windows-1252 utf-16".split())
+_NAMED_TYPE: Final = re.compile(rb"<!DOCTYPE[^\[\]<>]{0,1000}>")
 _DECLARED: Final = re.compile(r"""<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""")
 
 
 def check_xml(data: bytes) -> bytes:
-    """The same bytes, if a parser finds no entity in them and no file to open.
+    """The same bytes without the name of a document type, if a parser finds no entity in them and no file to open.
 
     Raises:
-        ExtractError: there is a document type, or a charset that could hide one.
+        ExtractError: there is a document type with declarations, or a charset that could hide one.
     """
+    data = _NAMED_TYPE.sub(b"", data, count=1)
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     text = data.decode("utf-16", "replace") if wide else data[:200].decode("latin-1")
     declared = _DECLARED.search(text)
