@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.evidence import Passage
     from agent.sources.base import Source
     from agent.sources.corpus.build import Dense, Outcome
-    from agent.sources.corpus.documents import SkippedFile
+    from agent.sources.corpus.finding import SkippedFile
     from agent.sources.questions import GoldQuestion
 
 Ann = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]
@@ -41,7 +41,9 @@ def register(app: typer.Typer) -> None:
 def build(
     corpus: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS...", help="JSON lines, text, Markdown, HTML or PDF: files, or folders of them."),
+        typer.Argument(
+            metavar="CORPUS...", help="Documents (JSON lines, text, PDF, Word and others): files, or folders of them."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the index.")],
     dense: Annotated[

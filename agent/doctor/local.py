@@ -87,7 +87,7 @@ async def check_world(settings: CairnSettings) -> CheckResult:
 
 async def check_corpus(settings: CairnSettings) -> CheckResult:
     """An index is opened with its models and searched; documents are only counted: to index them may take long."""
-    from agent.sources.corpus.documents import find_files
+    from agent.sources.corpus.finding import find_files
     from agent.sources.corpus.folder import CARD
     from agent.sources.corpus.hybrid import open_corpus
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from agent.errors import AgentError
 from agent.sources.corpus.build import Outcome, Stage, update_found
-from agent.sources.corpus.documents import FoundFiles, SkippedFile, SourceFile
+from agent.sources.corpus.finding import FoundFiles, SkippedFile, SourceFile
 from agent.sources.corpus.folder import read_entries
 from agent.sources.corpus.gathering import NoDocuments
 

@@ -20,7 +20,7 @@ from uuid import uuid4
 from platformdirs import user_data_path
 
 from agent.files.own import private_folder
-from agent.sources.corpus.documents import SUFFIXES, SourceFile
+from agent.sources.corpus.finding import SUFFIXES, SourceFile
 
 FILE_ID: Final = re.compile(r"file-[0-9a-f]{24}")
 LIBRARY_ID: Final = re.compile(r"vs_[0-9a-f]{24}")

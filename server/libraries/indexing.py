@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agent.parallel.processes import SAFE_PATH
 from agent.sources.corpus.build import Stage
-from agent.sources.corpus.documents import KINDS, SUFFIXES
+from agent.sources.corpus.finding import KINDS, SUFFIXES, saved_as
 from server.libraries.build import FileOutcome, FileToRead, Line, Shards, ShardToBuild
 from server.libraries.folder import LibraryFolder
 from server.store.errors import StoreError
@@ -209,7 +209,7 @@ class Indexer:
 def _with_outcome(member: Member, outcomes: Mapping[str, FileOutcome]) -> Member:
     outcome = outcomes.get(member.file)
     if outcome is None:
-        why = f"files of this kind are not read; give {KINDS}"
+        why = saved_as(_suffix(member.name)) or f"files of this kind are not read; give {KINDS}"
         return replace(member, state="failed", passages=0, why=why)
     state = "indexed" if outcome.passages else "failed"
     return replace(member, state=state, passages=outcome.passages, why=outcome.why)

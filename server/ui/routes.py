@@ -12,7 +12,7 @@ from agent import __version__
 from agent.errors import QuestionError
 from agent.policies.local_servers import LocalServer
 from agent.rstool import EvidenceBundle, bundle_of
-from agent.sources.corpus.documents import SUFFIXES
+from agent.sources.corpus.finding import SUFFIXES
 from server.auth.keys import caller
 from server.chat.service import Service
 from server.evidence.answering import check_model

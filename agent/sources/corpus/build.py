@@ -18,9 +18,10 @@ from agent.sources.arrays import load_array
 from agent.sources.bm25 import CHUNK, Bm25Index, batched, stems_of
 from agent.sources.corpus.ann import Kind
 from agent.sources.corpus.dense import DENSE, DenseCard, build_dense, discard
-from agent.sources.corpus.documents import FoundFiles, SkippedFile, StoredPassage, find_files
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.elsewhere import ItemSpread, encode_with
 from agent.sources.corpus.encoder import Encoder, model_name
+from agent.sources.corpus.finding import FoundFiles, SkippedFile, find_files
 from agent.sources.corpus.folder import (
     INDEX,
     OFFSETS,

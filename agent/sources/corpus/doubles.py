@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.sources.corpus.documents import SourceFile, StoredPassage
+from agent.sources.corpus.documents import StoredPassage
+from agent.sources.corpus.finding import SourceFile
 
 Row = tuple[int, StoredPassage, SourceFile]
 """A passage by its number, and the file that it comes from."""

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from agent.errors import CorpusError
 from agent.files.foreign import open_file
-from agent.sources.corpus.documents import LINE_BYTES, StoredPassage
+from agent.sources.corpus.documents import StoredPassage
+from agent.sources.corpus.finding import LINE_BYTES
 
 LONGEST: Final = 8 * LINE_BYTES
 """Bytes of one stored passage: its fields are bounded, and JSON spells some characters with several bytes."""

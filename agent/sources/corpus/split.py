@@ -11,6 +11,7 @@ _HEADING = re.compile(r"(#{1,6})[ \t](.*)")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _SPACES = re.compile(r"\s*")
+_TABLE = re.compile(r"(?<=\n\n)(?=\| )")
 _BETWEEN_WORDS = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s+|[。！？]|\n")
 BETWEEN_TITLES: Final = " › "
@@ -44,6 +45,16 @@ def split_page(text: str, title: str) -> Iterator[tuple[str, int, int]]:
         first, *below = path.split(BETWEEN_TITLES)
         repeats = first in title or title in first
         yield BETWEEN_TITLES.join([title, *below] if repeats else [title, path]), start, end
+
+
+def split_tables(text: str, sections: Iterator[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Cut sections that are longer than a passage where a table begins, so that a passage shows its header."""
+    for title, start, end in sections:
+        if end - start > PASSAGE_CHARS:
+            for table in _TABLE.finditer(text, start, end):
+                yield title, start, table.start()
+                start = table.start()
+        yield title, start, end
 
 
 def split_text(text: str, start: int, end: int) -> list[tuple[int, int]]:

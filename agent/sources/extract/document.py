@@ -1,4 +1,4 @@
-"""A whole document for an index: the text of an HTML or PDF file, faithful to its headings and pages.
+"""A whole document for an index: its text, faithful to headings and pages; here of HTML and PDF, beside of other kinds.
 
 Whatever a parser trips over becomes `ExtractError`, a sentence. A parser may also run for very long or eat all memory:
 what strangers wrote is read by these functions in a process that can be killed (`agent.sources.extract.reader`).
@@ -7,21 +7,19 @@ what strangers wrote is read by these functions in a process that can be killed 
 import codecs
 import io
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.files.foreign import read_file
-from agent.sources.extract.text import Extracted, ExtractError, decode
+from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, clean, decode, one_line
 
 PAGE_BREAK: Final = "\n\n"
 """Between two pages of a PDF's text."""
 MAX_WHOLE_CHARS: Final = 2_000_000
 """A longer page is read in the plain and fast way only."""
 MAX_BYTES: Final = 512 << 20
-MAX_CHARS: Final = 64 << 20
-"""Of the text of one file: a book has a million."""
 
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})", re.IGNORECASE)
@@ -38,7 +36,7 @@ def read_document(path: Path, kind: str) -> Extracted:
 
     Args:
         path: the file.
-        kind: html or pdf.
+        kind: a key of `_READERS`.
 
     Raises:
         ExtractError: it cannot be opened, is too large or holds no text.
@@ -47,7 +45,7 @@ def read_document(path: Path, kind: str) -> Extracted:
         raw = read_file(path, most=MAX_BYTES, follow=False)
     except OSError as error:
         raise ExtractError(unopened(error)) from error
-    found = _READERS[kind](raw)
+    found = reader_of(kind)(raw)
     if len(found.text) > MAX_CHARS:
         raise ExtractError(f"it unpacks to more than {MAX_CHARS >> 20} million characters")
     return found
@@ -98,7 +96,7 @@ def html_text(raw: bytes) -> Extracted:
         title = _unescape(found[1])
     if not (text := clean(text)):
         raise ExtractError("the page holds no text")
-    return Extracted(text, title=_one_line(title), date=date if _ISO_DAY.fullmatch(date) else "", url=url)
+    return Extracted(text, title=one_line(title), date=date if _ISO_DAY.fullmatch(date) else "", url=url)
 
 
 def _plain(page: str) -> str:
@@ -130,7 +128,7 @@ def pdf_text(raw: bytes) -> Extracted:
         if reader.is_encrypted and not reader.decrypt(""):
             raise ExtractError("it is encrypted; save a copy without a password")
         texts = [unwrap(clean(page.extract_text())) for page in reader.pages]
-        title = _one_line(reader.metadata.title or "" if reader.metadata else "")
+        title = one_line(reader.metadata.title or "" if reader.metadata else "")
     except ExtractError:
         raise
     except DependencyError as error:
@@ -162,14 +160,6 @@ def _starts(texts: Sequence[str]) -> tuple[int, ...]:
     return tuple(starts)
 
 
-def clean(text: str) -> str:
-    """Remove control characters and lone surrogates, and make all line ends alike."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not lines.isascii() or not lines.isprintable():
-        lines = "".join(c for c in lines if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
-    return lines.strip()
-
-
 def unwrap(text: str) -> str:
     """Join the lines of a printed page into paragraphs.
 
@@ -184,8 +174,24 @@ def unwrap(text: str) -> str:
     return "".join(parts[:-1])
 
 
-def _one_line(text: str) -> str:
-    return " ".join(clean(text).split())
+_READERS: Final = {
+    "html": "document.html_text",
+    "pdf": "document.pdf_text",
+    "docx": "word.docx_text",
+    "rtf": "word.rtf_text",
+    "pptx": "slides.pptx_text",
+    "xlsx": "sheets.xlsx_text",
+    "csv": "sheets.csv_text",
+    "tsv": "sheets.tsv_text",
+    "odt": "opendocument.odt_text",
+    "odp": "opendocument.odp_text",
+    "ods": "opendocument.ods_text",
+    "epub": "epub.epub_text",
+    "mail": "mail.mail_text",
+}
 
 
-_READERS: Final = {"html": html_text, "pdf": pdf_text}
+def reader_of(kind: str) -> Callable[[bytes], Extracted]:
+    """The function that reads a kind of file; its libraries are imported now."""
+    module, name = _READERS[kind].split(".")
+    return cast(Callable[[bytes], Extracted], getattr(import_module(f"agent.sources.extract.{module}"), name))

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from agent.sources.extract.document import MAX_CHARS
 from agent.sources.extract.page import MAX_TEXT_CHARS
-from agent.sources.extract.text import Extracted, ExtractError, Kind
+from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, Kind
 from agent.sources.extract.worker import LENGTH
 
 _PROGRAM: Final = "agent.sources.extract.worker"
@@ -77,9 +76,10 @@ class _Worker:
             async with asyncio.timeout(seconds):
                 return await _read(reader, request.most_bytes)
         except TimeoutError as error:
-            raise ExtractError(f"reading it took more than {seconds:g} s") from error
+            raise ExtractError(f"reading it took more than {seconds:g} s: save it in smaller parts") from error
         except (OSError, EOFError) as error:
-            raise ExtractError(f"its reader died (status {await self._status()})") from error
+            died = f"its reader died (status {await self._status()})"
+            raise ExtractError(f"{died}: the file is damaged or too large; save it again, in smaller parts") from error
         except (ValueError, RecursionError) as error:
             raise ExtractError("its reader gave no valid answer") from error
 

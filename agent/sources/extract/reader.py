@@ -28,7 +28,12 @@ class FileReader:
     """Owns worker processes and the event loop that waits for them, in a thread."""
 
     def __init__(
-        self, planned: Iterable[tuple[Path, str]] = (), *, workers: int | None = None, seconds: float = SECONDS
+        self,
+        planned: Iterable[tuple[Path, str]] = (),
+        *,
+        workers: int | None = None,
+        seconds: float = SECONDS,
+        megabytes: int = MEGABYTES,
     ) -> None:
         """Start nothing before the first file is read.
 
@@ -36,12 +41,13 @@ class FileReader:
             planned: path and kind of each file, in the order in which they will be read.
             workers: processes; None: one for each processor.
             seconds: for one file.
+            megabytes: of address space for one worker.
         """
         count = workers or min(cores(), MOST_WORKERS)
         self._planned = iter(planned)
         self._most_ahead = 2 * count
         self._ahead: deque[tuple[Path, Future[Extracted]]] = deque()
-        self._pool = ExtractPool(count=count, seconds=seconds, megabytes=MEGABYTES)
+        self._pool = ExtractPool(count=count, seconds=seconds, megabytes=megabytes)
         self._thread: threading.Thread | None = None
         self._loop: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
@@ -50,7 +56,7 @@ class FileReader:
 
         Args:
             path: the file.
-            kind: html or pdf.
+            kind: as `agent.sources.extract.document` knows it.
 
         Raises:
             ExtractError: it has no text that can be read, or reading it took too long.

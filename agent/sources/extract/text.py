@@ -2,6 +2,7 @@
 
 import codecs
 import re
+import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -9,6 +10,9 @@ from typing import Final, Literal
 from agent.errors import AgentError
 
 Kind = Literal["html", "pdf", "text"]
+
+MAX_CHARS: Final = 64 << 20
+"""Of the text of one file: a book has a million."""
 
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -35,7 +39,7 @@ class Extracted:
     text: str
     title: str = ""
     date: str = ""
-    """ISO, a day."""
+    """ISO, a day; of a book it may be a month or a year."""
     url: str = ""
     """The address that a page gives as its own."""
     language: str = ""
@@ -43,7 +47,7 @@ class Extracted:
     how: str = ""
     """Which extractor found the text of a page."""
     pages: tuple[int, ...] = ()
-    """Where in `text` each page of a PDF begins."""
+    """Where in `text` each page of a PDF, or each slide, begins."""
 
     def page(self, at: int) -> int:
         """The page, from 1, that holds the character `at`; 0 where there are no pages."""
@@ -94,3 +98,16 @@ def _decode_declared(raw: bytes, declared: str) -> str:
             except (LookupError, ValueError):
                 continue  # Python has no such charset, or the bytes are of another
     return bytes_to_str(raw, detect_encoding(raw) or "utf-8", errors="replace")
+
+
+def clean(text: str) -> str:
+    """Remove control characters and lone surrogates, and make all line ends alike."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not lines.isascii() or not lines.isprintable():
+        lines = "".join(c for c in lines if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
+    return lines.strip()
+
+
+def one_line(text: str) -> str:
+    """The same without line ends and doubled spaces."""
+    return " ".join(clean(text).split())

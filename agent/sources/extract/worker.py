@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from agent.sources.extract.document import read_document
+from agent.sources.extract.document import read_document, reader_of
 from agent.sources.extract.page import read_page
 from agent.sources.extract.text import Extracted, ExtractError
 
@@ -56,7 +56,7 @@ def _answer(request: dict[str, Any], body: bytes, megabytes: int) -> dict[str, A
         return {"why": str(error)}
     except MemoryError:
         most = f"{megabytes >> 10} GB" if megabytes >= 1024 else f"{megabytes} MB"
-        return {"why": f"reading it takes more than {most} of memory", "broken": True}
+        return {"why": f"reading it takes more than {most} of memory: save it in smaller parts", "broken": True}
     except Exception as error:  # noqa: BLE001 - a stranger's file, four parsers: whatever they raise is an answer
         detail = f": {error}" if request["how"] == "document" else ""  # what a page says belongs into no note
         return {"why": f"its parser failed ({type(error).__name__}{detail})", "broken": True}
@@ -70,6 +70,8 @@ def _extract(body: bytes, *, kind: Any, charset: str, url: str, how: Any, second
 
 def _load(kind: str, how: str) -> None:
     """Import before the request's time begins."""
+    if how == "document":
+        reader_of(kind)
     if kind == "pdf":
         import pypdf  # noqa: F401  # pyright: ignore[reportUnusedImport]
     elif kind == "html" and how != "fast":

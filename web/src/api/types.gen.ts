@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 314fc91082d2e78608423ad662405bf9cb738d9dff23e8e0c6a1e2d8c73a1620
+// Made of schema.json by tools/types.mjs; sha256 of it: 99179c50bc8160f11df836794c86ac83369263966c8e9b3a86f24d99dc4dfae0
 
 /**
  * Made by `python -m server.ui.types`.
@@ -20,8 +20,11 @@ LibraryList: LibraryList
 LibraryFileObject: LibraryFileObject
 LibraryFileList: LibraryFileList
 DocumentText: DocumentText
+SettingsPage: SettingsPage
+CheckedSettings: CheckedSettings
 RunRequest: RunRequest
 AnswerWithRequest: AnswerWithRequest
+SettingsChange: SettingsChange
 }
 /**
  * One rollout for one user turn. Only `agent.loop.agent` writes to it.
@@ -431,6 +434,10 @@ answer_models: string[]
  */
 notices: string[]
 /**
+ * Whether keys, sources and the model can be set here.
+ */
+settings: boolean
+/**
  * Whether files can be uploaded.
  */
 libraries: boolean
@@ -792,6 +799,51 @@ end: number
  */
 page: number
 }
+export interface SettingsPage {
+fields: SettingField[]
+/**
+ * Where changes are written.
+ */
+file: string
+/**
+ * Something was saved that holds after a restart.
+ */
+pending: boolean
+can_restart: boolean
+}
+export interface SettingField {
+name: string
+label: string
+group: string
+kind: ("text" | "secret" | "choice" | "switch")
+/**
+ * Null where it is not set, and for a secret.
+ */
+value: (string | boolean | null)
+is_set: boolean
+/**
+ * A flag, the environment or a cairn.toml says it, so it cannot be changed here.
+ */
+fixed: boolean
+choices: string[]
+hint: string
+}
+export interface CheckedSettings {
+checks: CheckedSetting[]
+}
+export interface CheckedSetting {
+/**
+ * Of the check.
+ */
+name: string
+/**
+ * The settings that it looks at.
+ */
+fields: string[]
+state: ("ok" | "warn" | "bad" | "skip")
+says: string
+fix: string
+}
 /**
  * A question, as chat completions take it; `stream` and `stream_options` mean nothing here.
  */
@@ -916,4 +968,12 @@ include_usage?: (boolean | null)
  */
 export interface AnswerWithRequest {
 model: string
+}
+/**
+ * New values by name; null takes one back to its default.
+ */
+export interface SettingsChange {
+values: {
+[k: string]: string | boolean | null
+}
 }

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, find_files, read_file
+from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, read_file
+from agent.sources.corpus.finding import find_files
 from agent.sources.extract.reader import FileReader
 from agent.sources.extract.text import ExtractError
 from tests.agent.sources.extract.files import make_pdf
+from tests.agent.sources.extract.packages import cell, docx_parts, packed, pptx_parts, shape, words, xlsx_parts
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -182,3 +184,42 @@ def test_a_pdf_has_pages_and_the_title_of_its_metadata(tmp_path: Path):
     assert [(part.start < part.end, len(part.text)) for part in parts] == [(True, p.end - p.start) for p in parts]
     assert any(part.page in (2, 3) for part in parts)
     assert (other.title, other.page) == ("c", 1)
+
+
+def test_a_word_document_is_cut_at_its_headings_and_slides_have_numbers(tmp_path: Path):
+    heading = '<w:p><w:pPr><w:pStyle w:val="Heading{}"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
+    body = heading.format(1, "Hunting") + words("At night.") + heading.format(2, "Prey") + words("Mice.")
+    (tmp_path / "owls.docx").write_bytes(packed(docx_parts(body)))
+    slides = [shape("Hunting", "title") + shape("At night.", "body"), shape("Prey", "title")]
+    (tmp_path / "talk.pptx").write_bytes(packed(pptx_parts(*slides)))
+    assert [(part.id, part.title, part.text, part.page) for part in read_all(tmp_path)] == [
+        ("owls.docx#1", "owls › Hunting", "At night.", 0),
+        ("owls.docx#2", "owls › Hunting › Prey", "Mice.", 0),
+        ("talk.pptx#1", "talk › Hunting", "- At night.", 1),
+        ("talk.pptx#2", "talk › Prey", "Prey", 2),
+    ]
+
+
+def test_every_passage_of_a_sheet_shows_the_header(tmp_path: Path):
+    rows = "".join(
+        f'<row r="{n + 3}">{cell(f"A{n + 3}", f"owl {n}")}{cell(f"B{n + 3}", "far " * (n % 9))}</row>'
+        for n in range(99)
+    )
+    top = f'<row r="1">{cell("A1", "All the owls that we have seen in a year, " * 5)}</row><row r="2">{cell("A2", "Name")}{cell("B2", "Place")}</row>'
+    (tmp_path / "list.xlsx").write_bytes(packed(xlsx_parts(top + rows)))
+    first, *parts = read_all(tmp_path)
+    assert first.text.startswith("All the owls")
+    assert len(parts) > 3
+    assert {part.text.partition("\n")[0] for part in parts} == {"| Name | Place |"}
+    assert {part.title for part in parts} == {"list › Owls"}
+
+
+@pytest.mark.parametrize(("name", "form"), {"a.doc": ".docx", "b.XLS": ".xlsx", "c.ppsm": ".pptx"}.items())
+def test_a_document_in_another_form_is_named_with_the_form_to_save_it_in(tmp_path: Path, name: str, form: str):
+    (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "a.txt").write_text("An owl hunts.", encoding="utf-8")
+    (skipped,) = find_files([tmp_path]).skipped
+    assert (skipped.name, skipped.reason) == (name, "unreadable")
+    assert skipped.why.endswith(f"are not read: save it as {form}")
+    with pytest.raises(CorpusError, match=rf"cannot be read as documents: .* save it as \{form}"):
+        find_files([tmp_path / name])

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 
-from agent.sources.extract.document import clean, html_text, pdf_text, plain_text, unwrap
-from agent.sources.extract.text import Extracted, ExtractError
+from agent.sources.extract.document import html_text, pdf_text, plain_text, unwrap
+from agent.sources.extract.text import Extracted, ExtractError, clean
 from tests.agent.sources.extract.files import make_pdf
 
 PDF = make_pdf(["Aurora Falls is a film."], ["Second (2) page."], title="Films")

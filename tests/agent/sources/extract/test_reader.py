@@ -63,6 +63,19 @@ def test_a_parser_that_hangs_is_killed(tmp_path: Path):
         assert perf_counter() - started < 5, "the worker ends itself only seconds later, should no one do it"
 
 
+def test_a_document_that_needs_too_much_time_or_memory_gets_a_sentence(tmp_path: Path):
+    (tmp_path / "slow.rtf").write_bytes(b"{\\rtf1{\\fonttbl" + b"{\\f0 \\fcharset1" * 200)
+    with FileReader(workers=1, seconds=2) as files:
+        with pytest.raises(ExtractError, match="took more than 2 s: save it in smaller parts"):
+            files.read(tmp_path / "slow.rtf", "rtf")
+        assert files.read(page(tmp_path), "html").title == "Owls"
+    with (
+        FileReader(workers=1, megabytes=400) as files,
+        pytest.raises(ExtractError, match="more than 400 MB of memory: save it in smaller parts"),
+    ):
+        files.read(tmp_path / "slow.rtf", "rtf")
+
+
 def test_a_worker_that_died_between_two_files_is_replaced(tmp_path: Path):
     with FileReader() as files:
         files.read(page(tmp_path), "html")

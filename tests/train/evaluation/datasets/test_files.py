@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.corpus.documents import SourceFile, read_file
+from agent.sources.corpus.documents import read_file
+from agent.sources.corpus.finding import SourceFile
 from agent.sources.extract.text import Extracted
 from train.evaluation.datasets import read_dataset, write_corpus, write_questions
 from train.evaluation.datasets.files import literal_list, read_rows
