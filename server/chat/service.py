@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.errors import QuestionError
 from agent.loop.agent import Agent
 from agent.loop.budgets import Control
+from agent.loop.plain import PlainChat, plain_protocol
 from agent.loop.recorder import Emit
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
@@ -17,7 +18,6 @@ from agent.trace import Event, Trace
 from server.auth.admission import Admission, Slot
 from server.auth.keys import Keys
 from server.chat.chunks import ChunkFrames, completion, error_frame
-from server.chat.plain import PlainChat, plain_protocol
 from server.chat.profiles import PROFILES, Profile, ProfileName
 from server.chat.reply import Reasoning, RolloutReply
 from server.chat.request import AnswerStyle, ChatQuestion, ChatRequest, RunOptions, budgets_for, read_request
