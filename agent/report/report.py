@@ -134,8 +134,8 @@ class Report(Frozen):
     title: str
     question: str
     state: ReportState = Field(
-        description="done; cut: a budget ended or the user wanted it now, and sections are left out; failed: no section "
-        "could be researched; cancelled; interrupted: the server that ran it ended."
+        description="done; cut: a budget ended or the user wanted it now, and sections are left out; failed: no "
+        "section could be researched; cancelled; interrupted: the server that ran it ended."
     )
     created: datetime
     outline_by: OutlineBy

@@ -1,0 +1,74 @@
+"""The formats of a report, by name and by the end of a file's name."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from agent.errors import SetupError
+from agent.report.export.docx import as_docx
+from agent.report.export.html import as_html
+from agent.report.export.markdown import as_markdown
+from agent.report.export.pdf import as_pdf
+from agent.report.report import Report
+from agent.sanitize.text import whole
+
+Format = Literal["md", "html", "docx", "pdf", "json"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+MEDIA: Final[Mapping[Format, str]] = {
+    "md": "text/markdown; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pdf": "application/pdf",
+    "json": "application/json",
+}
+_OTHERS: Final[Mapping[str, Format]] = {".markdown": "md", ".htm": "html"}
+
+
+@dataclass(frozen=True)
+class ExportedReport:
+    """A file."""
+
+    data: bytes
+    media_type: str
+    name: str
+
+
+def export(report: Report, format: Format) -> ExportedReport:
+    """The report in one of the formats.
+
+    Raises:
+        SetupError: the format needs a package that is not installed.
+    """
+    words = re.findall(r"[a-z0-9]+", report.title.lower())[:6]
+    name = "-".join(["report", *words])[:60]
+    return ExportedReport(_WRITERS[format](report), MEDIA[format], f"{name}.{format}")
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name ends with.
+
+    Raises:
+        SetupError: it ends with none.
+    """
+    ending = path.suffix.lower()
+    for name in FORMATS:
+        if ending == f".{name}":
+            return name
+    if ending in _OTHERS:
+        return _OTHERS[ending]
+    raise SetupError(f"a report cannot be written as {path.name}; end the name with .{', .'.join(FORMATS)}")
+
+
+def _text(write: Callable[[Report], str]) -> Callable[[Report], bytes]:
+    return lambda report: whole(write(report)).encode()
+
+
+_WRITERS: Final[Mapping[Format, Callable[[Report], bytes]]] = {
+    "md": _text(as_markdown),
+    "html": _text(as_html),
+    "docx": as_docx,
+    "pdf": as_pdf,
+    "json": _text(lambda report: report.model_dump_json(indent=2)),
+}
