@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agent.report.report import OutlineBy, Report, Section, Sentence
+from agent.report.report import OutlineBy, Report, ReportBudget, Section, Sentence, Used
 from agent.sanitize.text import whole
 
 QUOTES_ONLY: Final = "Every sentence of this report is quoted from the source that it cites."
@@ -93,7 +93,11 @@ def blocks_of(report: Report) -> Iterator[Block]:
 
 def used_line(report: Report) -> str:
     """What the report cost, beside what it might."""
-    used, budget = report.used, report.budget
+    return f"Used {used_text(report.used, report.budget)}."
+
+
+def used_text(used: Used, budget: ReportBudget) -> str:
+    """What is used of a budget, in figures."""
     parts = [
         f"{used.seconds:.0f} of {budget.seconds:.0f} seconds",
         f"{used.searches:,} of {budget.searches:,} searches",
@@ -101,7 +105,7 @@ def used_line(report: Report) -> str:
         *([f"${used.usd:.3f}"] if used.usd else []),
         *([f"{used.credits:g} of {budget.credits:g} credits"] if used.credits else []),
     ]
-    return f"Used {', '.join(parts)}."
+    return ", ".join(parts)
 
 
 def _about(report: Report, told: list[Section]) -> Iterator[str]:

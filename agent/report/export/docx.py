@@ -51,11 +51,11 @@ def _span(paragraph: Any, span: Span) -> None:
 
 def _link(paragraph: Any, url: str) -> None:
     """An external link: python-docx reads them, and has no call that writes one."""
+    from docx import oxml
     from docx.opc.constants import RELATIONSHIP_TYPE
-    from docx.oxml import OxmlElement
     from docx.oxml.ns import qn
 
-    link, name = cast(Any, OxmlElement)("w:hyperlink"), cast(Any, qn)("r:id")
+    link, name = cast(Any, oxml).OxmlElement("w:hyperlink"), cast(Any, qn)("r:id")
     link.set(name, paragraph.part.relate_to(url, RELATIONSHIP_TYPE.HYPERLINK, is_external=True))
     run = paragraph.add_run(url)
     run.font.underline = True

@@ -10,7 +10,7 @@ from agent.errors import SetupError
 from agent.report.export.docx import as_docx
 from agent.report.export.html import as_html
 from agent.report.export.markdown import as_markdown
-from agent.report.export.pdf import as_pdf
+from agent.report.export.pdf import as_pdf, require_pdf
 from agent.report.report import Report
 from agent.sanitize.text import whole
 
@@ -59,6 +59,16 @@ def format_of(path: Path) -> Format:
     if ending in _OTHERS:
         return _OTHERS[ending]
     raise SetupError(f"a report cannot be written as {path.name}; end the name with .{', .'.join(FORMATS)}")
+
+
+def check_format(format: Format) -> None:
+    """Make sure that a format can be written here.
+
+    Raises:
+        SetupError: it needs a package that is not installed; the sentence names it.
+    """
+    if format == "pdf":
+        require_pdf()
 
 
 def _text(write: Callable[[Report], str]) -> Callable[[Report], bytes]:

@@ -5,6 +5,7 @@ A character that none of them has is shown as a box, and the file says how many 
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,10 +52,9 @@ def as_pdf(report: Report, *, folders: Sequence[Path] = FOLDERS) -> bytes:
     Raises:
         SetupError: the package that writes PDF is not installed.
     """
-    try:
-        from fpdf import FPDF
-    except ModuleNotFoundError as error:
-        raise SetupError("PDF needs one more package: pip install 'cairn-search[report]'") from error
+    require_pdf()
+    from fpdf import FPDF
+
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     logging.getLogger("fpdf").setLevel(logging.ERROR)
     blocks = list(blocks_of(report))
@@ -76,6 +76,16 @@ def as_pdf(report: Report, *, folders: Sequence[Path] = FOLDERS) -> bytes:
     if writer.boxes:
         writer.add(Paragraph((Text(_boxes(writer.boxes), em=True),)))
     return bytes(pdf.output())
+
+
+def require_pdf() -> None:
+    """Refuse to write PDF without what writes it.
+
+    Raises:
+        SetupError: it is not installed.
+    """
+    if any(find_spec(name) is None for name in ("fpdf", "uharfbuzz")):
+        raise SetupError("PDF needs a few more packages: pip install 'cairn-search[report]'; or write .docx or .html")
 
 
 def _boxes(count: int) -> str:
