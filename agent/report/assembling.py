@@ -169,10 +169,13 @@ def unsupported(report: Report) -> list[Sentence]:
 
 
 def _shown(results: Iterable[SectionResult]) -> list[Passage]:
-    """Every passage that a run was shown."""
-    steps = (step for result in results if result.trace for step in result.trace.steps)
-    passages = (passage for step in steps if isinstance(step, Gathered) for passage in step.passages)
-    return list({passage.identity: passage for passage in passages}.values())
+    """Every passage that a run was shown or a section was made from."""
+    passages: dict[tuple[str, str], Passage] = {}
+    for result in results:
+        steps = result.trace.steps if result.trace else ()
+        gathered = [passage for step in steps if isinstance(step, Gathered) for passage in step.passages]
+        passages |= {passage.identity: passage for passage in (*gathered, *result.passages)}
+    return list(passages.values())
 
 
 def _section(result: SectionResult, kept: Sequence[Candidate], sources: _Sources) -> Section:

@@ -34,9 +34,8 @@ def disputed(sentence: Candidate, passages: Sequence[Passage]) -> Iterator[Sides
     """
     own = {document_of(passage) for passage in sentence.passages}
     topic = content_words(sentence.passages[0].title)
-    for passage in passages[:_READ]:
-        if document_of(passage) in own:
-            continue
+    others = [p for p in passages if document_of(p) not in own and topic & content_words(f"{p.title} {p.text}")]
+    for passage in others[:_READ]:
         judged = check_claim(Claim(text=sentence.text, cites=(1,)), _alone(passage))
         if judged.check != "contradicted" or not (against := _nearest(sentence.text, [passage])):
             continue

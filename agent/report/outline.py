@@ -99,7 +99,7 @@ def read_outline(text: str, question: str, *, most: int) -> Outline | None:
 
 
 def topics_of(question: str, found: Sequence[Passage], *, most: int) -> list[Topic]:
-    """What was found, as at most so many topics: documents, or parts of them where these are few.
+    """What was found, as at most so many topics: documents (those of one title are one), or parts of them.
 
     A document is divided at its headings, or, where it has none, by the names that only some of its passages have.
     """
@@ -109,7 +109,7 @@ def topics_of(question: str, found: Sequence[Passage], *, most: int) -> list[Top
     weights = {id(p): _weight(rank, p, wanted) for rank, p in enumerate(relevant, start=1)}
     by_document: dict[str, list[Passage]] = {}
     for passage in relevant:
-        by_document.setdefault(document_of(passage), []).append(passage)
+        by_document.setdefault(_document_title(passage).casefold(), []).append(passage)
     documents = sorted((_topic("", passages, weights) for passages in by_document.values()), key=lambda t: -t.weight)
     documents = [topic for topic in documents[:most] if topic.weight >= _LEAST * documents[0].weight]
     parts = [_parts(topic, weights, wanted, most=most) for topic in documents]

@@ -150,6 +150,16 @@ class Report(Frozen):
     protocol: str = ""
     cairn: str = Field(default="", description="Version of Cairn.")
 
+    def ended(self, state: ReportState) -> "Report":
+        """The report, where it ended so without being able to say it: what was not done is not waited for."""
+        done = (
+            section.model_copy(update={"state": "cancelled", "why": section.why or f"the report was {state}"})
+            if section.state in ("waiting", "running")
+            else section
+            for section in self.sections
+        )
+        return self.model_copy(update={"state": state, "sections": tuple(done)})
+
     @property
     def sentences(self) -> tuple[Sentence, ...]:
         return tuple(sentence for section in self.sections for sentence in section.sentences)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import uuid4
 
-from agent.errors import QuestionError, SourceError
+from agent.errors import AgentError, QuestionError, SourceError
 from agent.evidence import Frozen, Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import BudgetEnded, Control
@@ -56,6 +56,10 @@ class ReportEvent(Frozen):
     why: str = ""
     sentences: int = 0
     used: Used | None = None
+
+
+class NotDriven(AgentError):
+    """A run could not be started; the sentence says why."""
 
 
 Rollout = Agent | PlainChat
@@ -142,6 +146,10 @@ class Research:
     @property
     def used(self) -> Used:
         return self._budget.used if self._budget else Used()
+
+    @property
+    def seconds_left(self) -> float:
+        return self._budget.seconds_left if self._budget else self.plan.budget.seconds
 
     def answer_now(self) -> None:
         """Stop searching: the sections that run end with what they have, the others are left out."""
@@ -232,7 +240,8 @@ class Research:
         sampling = Sampling(temperature=agent.sampling.temperature, top_p=agent.sampling.top_p)
         chat = PlainChat(agent.policy, plain_protocol(rules), sampling, budgets)
         trace = replace(agent, protocol=chat.protocol).new_trace(request)
-        await self._driven(budget, chat, trace, Control())
+        with suppress(NotDriven):
+            await self._driven(budget, chat, trace, Control())
         budget.return_tokens(most, trace.usage)
         return trace.answer or ""
 
@@ -286,11 +295,13 @@ class Research:
         except BudgetEnded as ended:
             return left_out(result, _ENDED.get(ended.budget, f"the budget of {_name(ended.budget)} has ended"))
         searcher = replace(agent, budgets=share)
-        trace = searcher.new_trace(result.planned.question)
+        trace = searcher.new_trace(result.planned.question, conversation=self.id)
         self._results[place] = replace(result, state="running", trace=trace)
         self._emit(ReportEvent(kind="section_started", section=place, heading=result.planned.heading, run=trace.id))
         try:
             await self._driven(budget, searcher, trace, Control())
+        except NotDriven as error:
+            return left_out(result, str(error))
         finally:
             budget.give_back(share, trace.usage)
         return await self._finished(replace(result, trace=trace), trace, budget)

@@ -188,7 +188,7 @@ def make_turn(
     if plain and len(question.system) > service.question_chars:
         what = f"The instructions have {len(question.system):,} characters"
         raise bad_request(f"{what}; at most {service.question_chars:,} are allowed.", code="instructions_too_long")
-    agent = _agent(service, request, system=question.system, plain=plain)
+    agent = agent_of(service, request, system=question.system, plain=plain)
     try:
         trace = agent.new_trace(question.question, history=question.history, seed=request.seed or 0)
     except QuestionError as error:
@@ -218,7 +218,7 @@ def failure_of(trace: Trace) -> ApiError | None:
     return None
 
 
-def _agent(service: "Service", request: RunOptions, *, system: str, plain: bool) -> Agent:
+def agent_of(service: "Service", request: RunOptions, *, system: str = "", plain: bool = False) -> Agent:
     """The service's agent with the options of this request."""
     agent = service.agent
     named = service.protocols.get(request.model.removeprefix(f"{MODEL}/"), agent.protocol)
