@@ -69,17 +69,17 @@ Block = Heading | Paragraph | Item
 
 def blocks_of(report: Report) -> Iterator[Block]:
     """Everything that a reader is shown, in order."""
-    yield Heading(1, _clean(report.title))
+    yield Heading(1, clean(report.title))
     told = [section for section in report.sections if section.sentences]
     yield _note(" ".join(_about(report, told)))
     only = bool(told) and all(section.only_quotes for section in told)
     for section in told:
-        yield Heading(2, _clean(section.heading))
+        yield Heading(2, clean(section.heading))
         if section.only_quotes and not only:
             yield _note(_QUOTED_SECTION)
         yield Paragraph(tuple(_sentences(section, marks=not section.only_quotes)))
         if section.why:
-            yield _note(f"Researched less than planned: {_clean(section.why)}.")
+            yield _note(f"Researched less than planned: {clean(section.why)}.")
     yield from _contradictions(report)
     yield from _missing(report, told)
     if report.sources:
@@ -87,7 +87,7 @@ def blocks_of(report: Report) -> Iterator[Block]:
         for source in report.sources:
             said = " · ".join(part for part in (source.title or "(no title)", source.source, source.date) if part)
             link = (Text(" "), Link(source.url)) if source.url else ()
-            yield Item((Text(_clean(said)), *link), number=source.number)
+            yield Item((Text(clean(said)), *link), number=source.number)
     yield _note(used_line(report))
 
 
@@ -109,11 +109,11 @@ def used_text(used: Used, budget: ReportBudget) -> str:
 
 
 def _about(report: Report, told: list[Section]) -> Iterator[str]:
-    policy = f" with {_clean(report.policy)}" if report.policy else ""
+    policy = f" with {clean(report.policy)}" if report.policy else ""
     yield f"Researched by Cairn{policy} on {report.created.date().isoformat()}."
     yield _MADE_BY[report.outline_by]
     if report.note:
-        yield _clean(report.note)
+        yield clean(report.note)
     if report.state in _STATES:
         yield _STATES[report.state]
     kinds = {sentence.kind for section in told for sentence in section.sentences}
@@ -130,7 +130,7 @@ def _sentences(section: Section, *, marks: bool) -> Iterator[Span]:
 
 
 def _shown(sentence: Sentence, *, marks: bool) -> str:
-    text = _clean(sentence.text)
+    text = clean(sentence.text)
     return f"“{text}”" if marks and sentence.kind == "quote" else text
 
 
@@ -139,14 +139,14 @@ def _contradictions(report: Report) -> Iterator[Block]:
         return
     yield Heading(2, "Contradictions")
     for one in report.contradictions:
-        by = [Text(f"{_clean(one.section)}: " + ("" if one.says_sources else "the model claimed ")), *_quoted(one.says)]
+        by = [Text(f"{clean(one.section)}: " + ("" if one.says_sources else "the model claimed ")), *_quoted(one.says)]
         by += [Cite(number) for number in one.says_sources]
         against = [Text(" but a source says "), *_quoted(one.against), *map(Cite, one.against_sources)]
         yield Item((*by, *against))
 
 
 def _quoted(text: str) -> tuple[Text, ...]:
-    return (Text(f"“{_clean(text)}” "),)
+    return (Text(f"“{clean(text)}” "),)
 
 
 def _missing(report: Report, told: list[Section]) -> Iterator[Block]:
@@ -157,17 +157,17 @@ def _missing(report: Report, told: list[Section]) -> Iterator[Block]:
     if report.unverified:
         yield Paragraph((Text("The model also claimed this, and no source that it cites says so:"),))
         for one in report.unverified:
-            yield Item((Text(f"{_clean(one.text)} "), Text(f"({_clean(one.section)})", em=True)))
+            yield Item((Text(f"{clean(one.text)} "), Text(f"({clean(one.section)})", em=True)))
     if silent:
         yield Paragraph((Text("These sections are left out:" if told else "No section has anything to say:"),))
         for section in silent:
-            yield Item((Text(f"{_clean(section.heading)}: {_clean(section.why) or section.state}"),))
+            yield Item((Text(f"{clean(section.heading)}: {clean(section.why) or section.state}"),))
 
 
 def _note(text: str) -> Paragraph:
     return Paragraph((Text(text, em=True),))
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text on one line, as every format can hold it: without control characters and halves of pairs."""
     return " ".join("".join(c if c.isprintable() or c == "\u00ad" else " " for c in whole(text)).split())

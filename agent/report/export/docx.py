@@ -3,7 +3,7 @@
 import io
 from typing import Any, Final, cast
 
-from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Span, Text, blocks_of
+from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Span, Text, blocks_of, clean
 from agent.report.report import Report
 
 _BLUE: Final = "0B57D0"
@@ -15,7 +15,7 @@ def as_docx(report: Report) -> bytes:
 
     document: Any = Document()
     properties = document.core_properties
-    properties.title, properties.author = report.title[:250], "Cairn"
+    properties.title, properties.author = clean(report.title)[:250], "Cairn"
     properties.created = properties.modified = report.created.replace(tzinfo=None)
     for block in blocks_of(report):
         _add(document, block)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from pydantic_core import to_json
+
 from agent.errors import SetupError
 from agent.report.export.docx import as_docx
 from agent.report.export.html import as_html
 from agent.report.export.markdown import as_markdown
 from agent.report.export.pdf import as_pdf, require_pdf
 from agent.report.report import Report
-from agent.sanitize.text import whole
+from agent.sanitize.text import whole, whole_value
 
 Format = Literal["md", "html", "docx", "pdf", "json"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -75,10 +77,14 @@ def _text(write: Callable[[Report], str]) -> Callable[[Report], bytes]:
     return lambda report: whole(write(report)).encode()
 
 
+def _as_json(report: Report) -> bytes:
+    return to_json(whole_value(report.model_dump(mode="json")), indent=2)
+
+
 _WRITERS: Final[Mapping[Format, Callable[[Report], bytes]]] = {
     "md": _text(as_markdown),
     "html": _text(as_html),
     "docx": as_docx,
     "pdf": as_pdf,
-    "json": _text(lambda report: report.model_dump_json(indent=2)),
+    "json": _as_json,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Paragraph, Span, Text, blocks_of
+from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Paragraph, Span, Text, blocks_of, clean
 from agent.report.report import Report
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def as_pdf(report: Report, *, folders: Sequence[Path] = FOLDERS) -> bytes:
     pdf.set_margin(20)
     pdf.set_auto_page_break(True, 20)
     pdf.set_creation_date(report.created)
-    pdf.set_title(report.title[:250])
+    pdf.set_title(clean(report.title)[:250])
     pdf.set_creator("Cairn")
     pdf.set_lang("en")
     pdf.add_font(_FAMILY, fname=FONT)
@@ -201,7 +201,7 @@ def _in_font(path: Path) -> set[str]:
     from fontTools.ttLib import TTFont  # pyright: ignore[reportMissingTypeStubs]
 
     try:
-        with TTFont(path, lazy=True) as font:
-            return {chr(code) for code in font.getBestCmap() or {}}
+        with path.open("rb") as file:
+            return {chr(code) for code in TTFont(file, lazy=True).getBestCmap() or {}}
     except Exception:  # noqa: BLE001 - a font of the machine may be broken in any way; then it is not used
         return set()

@@ -79,5 +79,6 @@ def agent_of(
 ) -> Agent:
     """An agent that searches the shelf."""
     policy = ScriptedPolicy(turns, instructed=instructed)
-    sources = dict.fromkeys(("corpus", "web", "all"), source or Shelf())
+    shelf = source or Shelf()
+    sources: dict[str, Source] = {"corpus": shelf, "web": shelf, "all": shelf}
     return Agent(policy, protocol_named("cairn"), sources, budgets or Budgets())

@@ -39,8 +39,8 @@ def research(
 ) -> Report:
     async def scene() -> Report:
         agent = agent_of(turns, source=source, budgets=budgets, instructed=instructed)
-        emit = events.append if events is not None else lambda event: None
-        return await Research(agent, plan or ReportPlan(QUESTION, sections=4), emit=emit).run()
+        heard = events if events is not None else []
+        return await Research(agent, plan or ReportPlan(QUESTION, sections=4), emit=heard.append).run()
 
     return bounded(scene())
 
