@@ -17,17 +17,17 @@ from agent.report.report import (
     PlannedSection,
     Report,
     ReportBudget,
+    ReportSentence,
     ReportSource,
     ReportState,
+    ReportUsage,
     Section,
     SectionState,
-    Sentence,
     SourcePassage,
     SourceQuote,
     Unverified,
-    Used,
 )
-from agent.report.sentences import Candidate, unsaid
+from agent.report.sentences import FoundSentence, unsaid
 from agent.trace import DOUBTED, Claim, Gathered, Trace
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class SectionResult:
     trace: Trace | None = None
     passages: tuple[Passage, ...] = ()
     """That the section was made from, best first."""
-    sentences: tuple[Candidate, ...] = ()
+    sentences: tuple[FoundSentence, ...] = ()
     refused: tuple[str, ...] = ()
     """Sentences that a model wrote and no quotation supports."""
     about: str = ""
@@ -56,7 +56,7 @@ class SectionResult:
     written: bool = False
     """Whether a model wrote the sentences."""
 
-    def without_repeats(self, said: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    def without_repeats(self, said: Sequence[FoundSentence]) -> tuple[FoundSentence, ...]:
         """Its sentences; instead of those that earlier sections have, others of its passages."""
         if not any(sentence.repeats(said) for sentence in self.sentences):
             return self.sentences
@@ -64,7 +64,7 @@ class SectionResult:
             return tuple(sentence for sentence in self.sentences if not sentence.repeats(said))
         return self.choose(said=said)
 
-    def choose(self, *, said: Sequence[Candidate] = (), enough: int = ENOUGH) -> tuple[Candidate, ...]:
+    def choose(self, *, said: Sequence[FoundSentence] = (), enough: int = ENOUGH) -> tuple[FoundSentence, ...]:
         """Sentences of its run and its passages."""
         planned = self.planned
         found = chosen(
@@ -123,10 +123,10 @@ class _Sources:
 
 
 def assemble(
-    head: ReportHead, outline: Outline, results: Sequence[SectionResult], *, state: ReportState, used: Used
+    head: ReportHead, outline: Outline, results: Sequence[SectionResult], *, state: ReportState, used: ReportUsage
 ) -> Report:
     """The report, as far as its sections are done."""
-    sources, said, sections = _Sources(), list[Candidate](), list[Section]()
+    sources, said, sections = _Sources(), list[FoundSentence](), list[Section]()
     contradictions: list[Contradiction] = []
     shown = _shown(results)
     for result in results:
@@ -155,7 +155,7 @@ def assemble(
     )
 
 
-def unsupported(report: Report) -> list[Sentence]:
+def unsupported(report: Report) -> list[ReportSentence]:
     """The sentences that the checker does not call supported when they are checked again: none, in a report of ours."""
     shown = {
         source.number: [Passage(source=source.source, **passage.model_dump()) for passage in source.passages]
@@ -178,7 +178,7 @@ def _shown(results: Iterable[SectionResult]) -> list[Passage]:
     return list(passages.values())
 
 
-def _section(result: SectionResult, kept: Sequence[Candidate], sources: _Sources) -> Section:
+def _section(result: SectionResult, kept: Sequence[FoundSentence], sources: _Sources) -> Section:
     why = result.why
     if result.state == "researched" and not kept:
         why = why or (_ABOVE if result.sentences else _NOTHING)
@@ -192,7 +192,7 @@ def _section(result: SectionResult, kept: Sequence[Candidate], sources: _Sources
     )
 
 
-def _sentence(one: Candidate, sources: _Sources) -> Sentence:
+def _sentence(one: FoundSentence, sources: _Sources) -> ReportSentence:
     numbers = sources.all_of(one.passages)
     quotes = tuple(
         SourceQuote(
@@ -204,7 +204,7 @@ def _sentence(one: Candidate, sources: _Sources) -> Sentence:
         )
         for quote in one.quotes
     )
-    return Sentence(text=one.text, kind=one.kind, sources=numbers, check=one.check, quotes=quotes)
+    return ReportSentence(text=one.text, kind=one.kind, sources=numbers, check=one.check, quotes=quotes)
 
 
 def _contradiction(heading: str, sides: Sides, sources: _Sources) -> Contradiction:

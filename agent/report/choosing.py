@@ -8,7 +8,7 @@ from typing import Final
 from agent.checks.relevance import content_words
 from agent.evidence import Passage
 from agent.report.outline import document_of, place_of
-from agent.report.sentences import Candidate, claimed, sentences_of
+from agent.report.sentences import FoundSentence, claimed, sentences_of
 from agent.trace import Gathered, Trace
 
 ENOUGH: Final = 5
@@ -27,7 +27,7 @@ _LONG: Final = 300
 
 @dataclass(frozen=True)
 class _Scored:
-    candidate: Candidate
+    candidate: FoundSentence
     score: float
     hits: float
     """Of the question's words, what share it has."""
@@ -38,13 +38,13 @@ class _Scored:
 class _Wanted:
     """Words that the sentences of a section should have."""
 
-    asked: frozenset[str]
+    words: frozenset[str]
     focus: frozenset[str]
     """Those of the heading that the report's question has not; they count again."""
 
     def share(self, words: frozenset[str], title: frozenset[str]) -> float:
         """What share of them a sentence has; those of its page's title, which every sentence means, for half."""
-        own, whole = words & self.asked, self.asked or title
+        own, whole = words & self.words, self.words or title
         share = (len(own - title) + len(own & title) / 2) / max(1.0, len(whole - title) + len(whole & title) / 2)
         focus = self.focus - title
         return share + _FOCUS * len(words & focus) / max(1, len(focus))
@@ -57,9 +57,9 @@ def chosen(
     *,
     about: str = "",
     focus: str = "",
-    said: Iterable[Candidate] = (),
+    said: Iterable[FoundSentence] = (),
     enough: int = ENOUGH,
-) -> list[Candidate]:
+) -> list[FoundSentence]:
     """The sentences of a section in the order in which they are read.
 
     Args:
@@ -98,7 +98,7 @@ def chosen(
     return [one.candidate for one in sorted(kept, key=lambda one: one.order)]
 
 
-def _scored(wanted: _Wanted, own: Sequence[Candidate], read: Sequence[Passage]) -> list[_Scored]:
+def _scored(wanted: _Wanted, own: Sequence[FoundSentence], read: Sequence[Passage]) -> list[_Scored]:
     """Claims first; a sentence weighs by the words of the questions that it has, and by its place."""
     documents = {document: at for at, document in reversed(list(enumerate(map(document_of, read))))}
     scored: dict[str, _Scored] = {}

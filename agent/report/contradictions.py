@@ -8,7 +8,7 @@ from agent.checks.relevance import content_words
 from agent.checks.tokens import sentences
 from agent.evidence import Passage
 from agent.report.outline import document_of
-from agent.report.sentences import Candidate, claims_of, plain
+from agent.report.sentences import FoundSentence, claims_of, plain
 from agent.trace import Claim, Trace
 
 Sides = tuple[str, tuple[Passage, ...], str, tuple[Passage, ...]]
@@ -26,7 +26,7 @@ def refuted(trace: Trace) -> Iterator[Sides]:
                 yield plain(claim.text), (), against[0], (against[1],)
 
 
-def disputed(sentence: Candidate, passages: Sequence[Passage]) -> Iterator[Sides]:
+def disputed(sentence: FoundSentence, passages: Sequence[Passage]) -> Iterator[Sides]:
     """Other documents about the same thing that contradict a sentence of the report.
 
     A page about something else that has another date or name says nothing against it: only pages with the same title,

@@ -88,10 +88,10 @@ def read_outline(text: str, question: str, *, most: int) -> Outline | None:
     title = title_of(question)
     for line in text.splitlines()[:200]:
         if found := _LINE.match(line):
-            heading, asked = one_line(found["heading"].strip("*_# "), MOST_HEADING_CHARS), found["question"].strip()
-            asked = one_line(asked if asked.endswith("?") else f"{asked}?", MOST_QUESTION_CHARS)
-            if heading and content_words(asked):
-                sections.setdefault(heading.casefold(), PlannedSection(heading=heading, question=asked))
+            heading, query = one_line(found["heading"].strip("*_# "), MOST_HEADING_CHARS), found["question"].strip()
+            query = one_line(query if query.endswith("?") else f"{query}?", MOST_QUESTION_CHARS)
+            if heading and content_words(query):
+                sections.setdefault(heading.casefold(), PlannedSection(heading=heading, question=query))
         elif named := _TITLE.match(line):
             title = one_line(named["title"], MOST_HEADING_CHARS)
     kept = tuple(sections.values())[:most]
@@ -161,10 +161,10 @@ def one_line(text: str, most: int) -> str:
 def _planned(topic: Topic, *, several: bool) -> PlannedSection:
     """A topic as a section; where there are several documents, its heading says which one it is in."""
     heading, document = topic.heading.replace("`", ""), topic.document.replace("`", "")
-    asked = f"What about {heading} in {document}?" if topic.named else question_of(heading, about=document)
+    query = f"What about {heading} in {document}?" if topic.named else question_of(heading, about=document)
     inside = several and heading != document and not heading.endswith("?")
     shown = f"{document}{BETWEEN}{heading}" if inside else heading
-    return PlannedSection(heading=one_line(shown, MOST_HEADING_CHARS), question=one_line(asked, MOST_QUESTION_CHARS))
+    return PlannedSection(heading=one_line(shown, MOST_HEADING_CHARS), question=one_line(query, MOST_QUESTION_CHARS))
 
 
 def _weight(rank: int, passage: Passage, wanted: frozenset[str]) -> float:

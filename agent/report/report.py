@@ -1,6 +1,6 @@
 """The one schema of a report: sections of checked sentences, sources numbered once, and what could not be verified.
 
-It is data about runs that have ended. Whoever has it can check every sentence again: the passages are in it.
+It is data about runs that have ended. A reader can check every sentence again: the passages are in it.
 """
 
 from datetime import datetime
@@ -28,7 +28,7 @@ class ReportBudget(Frozen):
     credits: float = Field(default=100.0, ge=0, description="What paid searches may cost.")
 
 
-class Used(Frozen):
+class ReportUsage(Frozen):
     """What was used until now."""
 
     seconds: float = 0.0
@@ -88,7 +88,7 @@ class SourceQuote(Frozen):
     text: str
 
 
-class Sentence(Frozen):
+class ReportSentence(Frozen):
     """One sentence of a section. The checker calls it supported by the sources that it cites."""
 
     text: str
@@ -103,7 +103,7 @@ class Section(Frozen):
     question: str
     state: SectionState
     why: str = Field(default="", description="Where it was not researched to its end, why.")
-    sentences: tuple[Sentence, ...] = ()
+    sentences: tuple[ReportSentence, ...] = ()
     run: str = Field(default="", description="Id of its run, whose trace shows each search.")
 
     @property
@@ -145,7 +145,7 @@ class Report(Frozen):
     contradictions: tuple[Contradiction, ...] = ()
     unverified: tuple[Unverified, ...] = ()
     budget: ReportBudget
-    used: Used = Used()
+    used: ReportUsage = ReportUsage()
     policy: str = ""
     protocol: str = ""
     cairn: str = Field(default="", description="Version of Cairn.")
@@ -161,5 +161,5 @@ class Report(Frozen):
         return self.model_copy(update={"state": state, "sections": tuple(done)})
 
     @property
-    def sentences(self) -> tuple[Sentence, ...]:
+    def sentences(self) -> tuple[ReportSentence, ...]:
         return tuple(sentence for section in self.sections for sentence in section.sentences)

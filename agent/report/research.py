@@ -1,6 +1,6 @@
 """Researching a report: an outline, then a run of the loop for each section, several at once, under one budget.
 
-The runs are ordinary rollouts: whoever starts this says how one is driven (`drive`), so that a server can count it.
+The runs are ordinary rollouts: the caller says how one is driven (`drive`), so that a server can count it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from agent.policies.base import Sampling
 from agent.report import writing
 from agent.report.assembling import ReportHead, SectionResult, assemble, left_out
 from agent.report.outline import MOST_SECTIONS, outline_of, read_outline
-from agent.report.report import Outline, Report, ReportBudget, ReportState, Used
+from agent.report.report import Outline, Report, ReportBudget, ReportState, ReportUsage
 from agent.report.shared_budget import SharedBudget
 from agent.sources.base import SearchRequest, ask, credits_of
 from agent.sources.select import selected
@@ -55,7 +55,7 @@ class ReportEvent(Frozen):
     state: str = ""
     why: str = ""
     sentences: int = 0
-    used: Used | None = None
+    used: ReportUsage | None = None
 
 
 class NotDriven(AgentError):
@@ -144,8 +144,8 @@ class Research:
         return self._head.id
 
     @property
-    def used(self) -> Used:
-        return self._budget.used if self._budget else Used()
+    def used(self) -> ReportUsage:
+        return self._budget.used if self._budget else ReportUsage()
 
     @property
     def seconds_left(self) -> float:

@@ -1,6 +1,6 @@
 """Sentences that a report may hold: those of a passage that can be read on their own, and those that support a claim.
 
-Every sentence is checked against the passages that it cites; what is not supported by them is no `Candidate`.
+Every sentence is checked against the passages that it cites; what is not supported by them is no `FoundSentence`.
 """
 
 import re
@@ -46,7 +46,7 @@ _REPEATS: Final = 0.6
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FoundSentence:
     """A sentence that is supported by the passages that it cites."""
 
     text: str
@@ -62,11 +62,11 @@ class Candidate:
     leans: bool = False
     words: frozenset[str] = frozenset()
 
-    def before(self) -> "Candidate | None":
+    def before(self) -> "FoundSentence | None":
         """The sentence of its passage that it is read after, where that can be quoted."""
         return next((one for one in sentences_of(self.passages[0]) if one.start == self.after), None)
 
-    def repeats(self, others: Iterable["Candidate"]) -> bool:
+    def repeats(self, others: Iterable["FoundSentence"]) -> bool:
         return any(_alike(self.words, other.words) for other in others)
 
 
@@ -94,7 +94,7 @@ def readable(text: str) -> bool:
 
 def supported(
     text: str, kind: Literal["claim", "quote"], passages: Sequence[Passage], *, start: int = 0, after: int = -1
-) -> Candidate | None:
+) -> FoundSentence | None:
     """The sentence, where the checker says that these passages support it."""
     shown = {number: (passage,) for number, passage in enumerate(passages, start=1)}
     judged = check_claim(Claim(text=text, cites=tuple(shown)), shown)
@@ -102,7 +102,7 @@ def supported(
         return None
     numbers = list(dict.fromkeys(quote.number for quote in judged.quotes))
     places = {number: place for place, number in enumerate(numbers, start=1)}
-    return Candidate(
+    return FoundSentence(
         text,
         kind,
         judged.check,
@@ -115,7 +115,7 @@ def supported(
     )
 
 
-def sentences_of(passage: Passage) -> Iterator[Candidate]:
+def sentences_of(passage: Passage) -> Iterator[FoundSentence]:
     """The sentences of a passage that can be quoted, in order."""
     code = [match.span() for match in _FENCE.finditer(passage.text)]
     after = -1
@@ -128,7 +128,7 @@ def sentences_of(passage: Passage) -> Iterator[Candidate]:
         after = found.start
 
 
-def claimed(trace: Trace) -> Iterator[Candidate]:
+def claimed(trace: Trace) -> Iterator[FoundSentence]:
     """What a run's supported claims come to: sentences as they are, short claims as the sentences they rest on."""
     claims, shown = claims_of(trace)
     for claim in claims:
@@ -161,7 +161,7 @@ def claims_of(trace: Trace) -> tuple[tuple[Claim, ...], Mapping[int, tuple[Passa
     return wanted, shown_under(trace.steps[:at])
 
 
-def _whole_sentence(claim: Claim, passages: Sequence[Passage]) -> Candidate | None:
+def _whole_sentence(claim: Claim, passages: Sequence[Passage]) -> FoundSentence | None:
     """A claim that reads as a sentence, and not in short ("TITLE, relation: VALUE"), where its passages support it.
 
     A small policy likes to put the page's title before a sentence of the page: without it, the sentence is checked.
@@ -183,7 +183,7 @@ def _ended(text: str) -> str:
     return text if _ENDS.search(text) else f"{text}."
 
 
-def _around(candidate: Candidate, quote: Quote, passage: Passage) -> bool:
+def _around(candidate: FoundSentence, quote: Quote, passage: Passage) -> bool:
     """Whether a sentence of the passage holds the quoted words."""
     line = next((one for one in page(passage.title, passage.text).lines if one.start == candidate.start), None)
     return line is not None and line.start <= quote.start < line.end

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Final
 
 from agent.loop.budgets import BudgetEnded, Budgets
-from agent.report.report import ReportBudget, Used
+from agent.report.report import ReportBudget, ReportUsage
 from agent.trace import Trace, Usage
 
 LEAST_TOKENS: Final = 96
@@ -34,10 +34,10 @@ class SharedBudget:
         return self.budget.seconds - (self._clock() - self._began)
 
     @property
-    def used(self) -> Used:
+    def used(self) -> ReportUsage:
         """What all runs used until now, those that go on included."""
         usages = [self._extra, *(trace.usage for trace in self._traces)]
-        return Used(
+        return ReportUsage(
             seconds=self._clock() - self._began,
             searches=sum(usage.searches for usage in usages),
             passages=sum(usage.passages for usage in usages),

@@ -11,7 +11,7 @@ from typing import Final
 from agent.checks.claims import derived_claims
 from agent.evidence import Passage
 from agent.report.outline import one_line
-from agent.report.sentences import Candidate, plain, supported
+from agent.report.sentences import FoundSentence, plain, supported
 
 OUTLINE_TOKENS: Final = 600
 SECTION_TOKENS: Final = 700
@@ -40,15 +40,15 @@ def outline_request(question: str, found: Sequence[Passage]) -> str:
     return f"Titles that were found:\n{listed or '> none'}\n\nThe report's question: {one_line(question, 2_000)}"
 
 
-def section_request(question: str, found: Sequence[Candidate]) -> str:
+def section_request(question: str, found: Sequence[FoundSentence]) -> str:
     """The question of a section and the sentences that it may be written from."""
     quotations = "\n".join(f"[{number}] {one_line(one.text, 500)}" for number, one in enumerate(found, start=1))
     return f"Quotations:\n{quotations}\n\nThe section's question: {one_line(question, 300)}"
 
 
-def read_section(text: str, found: Sequence[Candidate]) -> tuple[list[Candidate], list[str]]:
+def read_section(text: str, found: Sequence[FoundSentence]) -> tuple[list[FoundSentence], list[str]]:
     """The sentences that a model wrote: those that the passages of the quotations they cite support, and the others."""
-    kept: list[Candidate] = []
+    kept: list[FoundSentence] = []
     refused: list[str] = []
     for claim in derived_claims(_REASONING.sub("", text))[:MOST_SENTENCES]:
         cited = [found[number - 1] for number in claim.cites if 1 <= number <= len(found)]

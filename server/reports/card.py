@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.outbound.numbers import amount
 from agent.report import Report, ReportEvent
-from agent.report.report import ReportState, Used
+from agent.report.report import ReportState, ReportUsage
 from server.store.reading import LAST_SECOND
 from server.store.reports import ReportRow
 
@@ -23,7 +23,7 @@ class ReportFigures(_Said):
     sections: int = Field(default=0, description="That have something to say.")
     sentences: int = 0
     sources: int = 0
-    used: Used = Used()
+    used: ReportUsage = ReportUsage()
 
     @classmethod
     def of(cls, report: Report) -> Self:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agent.report.report import OutlineBy, Report, ReportBudget, Section, Sentence, Used
+from agent.report.report import OutlineBy, Report, ReportBudget, ReportSentence, ReportUsage, Section
 from agent.sanitize.text import whole
 
 QUOTES_ONLY: Final = "Every sentence of this report is quoted from the source that it cites."
@@ -52,42 +52,42 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Paragraph:
+class TextBlock:
     spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """Of a list; with a number, a source."""
 
     spans: tuple[Span, ...]
     number: int = 0
 
 
-Block = Heading | Paragraph | Item
+Block = Heading | TextBlock | ListItem
 
 
 def blocks_of(report: Report) -> Iterator[Block]:
     """Everything that a reader is shown, in order."""
     yield Heading(1, clean(report.title))
-    told = [section for section in report.sections if section.sentences]
-    yield _note(" ".join(_about(report, told)))
-    only = bool(told) and all(section.only_quotes for section in told)
-    for section in told:
+    spoken = [section for section in report.sections if section.sentences]
+    yield _note(" ".join(_about(report, spoken)))
+    only = bool(spoken) and all(section.only_quotes for section in spoken)
+    for section in spoken:
         yield Heading(2, clean(section.heading))
         if section.only_quotes and not only:
             yield _note(_QUOTED_SECTION)
-        yield Paragraph(tuple(_sentences(section, marks=not section.only_quotes)))
+        yield TextBlock(tuple(_sentences(section, marks=not section.only_quotes)))
         if section.why:
             yield _note(f"Researched less than planned: {clean(section.why)}.")
     yield from _contradictions(report)
-    yield from _missing(report, told)
+    yield from _missing(report, spoken)
     if report.sources:
         yield Heading(2, "Sources")
         for source in report.sources:
             said = " · ".join(part for part in (source.title or "(no title)", source.source, source.date) if part)
             link = (Text(" "), Link(source.url)) if source.url else ()
-            yield Item((Text(clean(said)), *link), number=source.number)
+            yield ListItem((Text(clean(said)), *link), number=source.number)
     yield _note(used_line(report))
 
 
@@ -96,7 +96,7 @@ def used_line(report: Report) -> str:
     return f"Used {used_text(report.used, report.budget)}."
 
 
-def used_text(used: Used, budget: ReportBudget) -> str:
+def used_text(used: ReportUsage, budget: ReportBudget) -> str:
     """What is used of a budget, in figures."""
     parts = [
         f"{used.seconds:.0f} of {budget.seconds:.0f} seconds",
@@ -108,7 +108,7 @@ def used_text(used: Used, budget: ReportBudget) -> str:
     return ", ".join(parts)
 
 
-def _about(report: Report, told: list[Section]) -> Iterator[str]:
+def _about(report: Report, spoken: list[Section]) -> Iterator[str]:
     policy = f" with {clean(report.policy)}" if report.policy else ""
     yield f"Researched by Cairn{policy} on {report.created.date().isoformat()}."
     yield _MADE_BY[report.outline_by]
@@ -116,7 +116,7 @@ def _about(report: Report, told: list[Section]) -> Iterator[str]:
         yield clean(report.note)
     if report.state in _STATES:
         yield _STATES[report.state]
-    kinds = {sentence.kind for section in told for sentence in section.sentences}
+    kinds = {sentence.kind for section in spoken for sentence in section.sentences}
     if kinds == {"quote"}:
         yield QUOTES_ONLY
     elif "quote" in kinds:
@@ -129,7 +129,7 @@ def _sentences(section: Section, *, marks: bool) -> Iterator[Span]:
         yield from (Cite(number) for number in sentence.sources)
 
 
-def _shown(sentence: Sentence, *, marks: bool) -> str:
+def _shown(sentence: ReportSentence, *, marks: bool) -> str:
     text = clean(sentence.text)
     return f"“{text}”" if marks and sentence.kind == "quote" else text
 
@@ -142,30 +142,30 @@ def _contradictions(report: Report) -> Iterator[Block]:
         by = [Text(f"{clean(one.section)}: " + ("" if one.says_sources else "the model claimed ")), *_quoted(one.says)]
         by += [Cite(number) for number in one.says_sources]
         against = [Text(" but a source says "), *_quoted(one.against), *map(Cite, one.against_sources)]
-        yield Item((*by, *against))
+        yield ListItem((*by, *against))
 
 
 def _quoted(text: str) -> tuple[Text, ...]:
     return (Text(f"“{clean(text)}” "),)
 
 
-def _missing(report: Report, told: list[Section]) -> Iterator[Block]:
+def _missing(report: Report, spoken: list[Section]) -> Iterator[Block]:
     """What the report doesn't say, and why."""
     silent = [section for section in report.sections if not section.sentences]
     if report.unverified or silent:
         yield Heading(2, "Not verified")
     if report.unverified:
-        yield Paragraph((Text("The model also claimed this, and no source that it cites says so:"),))
+        yield TextBlock((Text("The model also claimed this, and no source that it cites says so:"),))
         for one in report.unverified:
-            yield Item((Text(f"{clean(one.text)} "), Text(f"({clean(one.section)})", em=True)))
+            yield ListItem((Text(f"{clean(one.text)} "), Text(f"({clean(one.section)})", em=True)))
     if silent:
-        yield Paragraph((Text("These sections are left out:" if told else "No section has anything to say:"),))
+        yield TextBlock((Text("These sections are left out:" if spoken else "No section has anything to say:"),))
         for section in silent:
-            yield Item((Text(f"{clean(section.heading)}: {clean(section.why) or section.state}"),))
+            yield ListItem((Text(f"{clean(section.heading)}: {clean(section.why) or section.state}"),))
 
 
-def _note(text: str) -> Paragraph:
-    return Paragraph((Text(text, em=True),))
+def _note(text: str) -> TextBlock:
+    return TextBlock((Text(text, em=True),))
 
 
 def clean(text: str) -> str:

@@ -3,7 +3,7 @@
 import io
 from typing import Any, Final, cast
 
-from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Span, Text, blocks_of, clean
+from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Span, Text, blocks_of, clean
 from agent.report.report import Report
 
 _BLUE: Final = "0B57D0"
@@ -28,7 +28,7 @@ def _add(document: Any, block: Block) -> None:
     if isinstance(block, Heading):
         document.add_heading(block.text, level=0 if block.level == 1 else block.level - 1)
         return
-    listed = isinstance(block, Item)
+    listed = isinstance(block, ListItem)
     style = "List Bullet" if listed and not block.number else None
     paragraph = document.add_paragraph(style=style)
     if listed and block.number:

@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Paragraph, Span, Text, blocks_of
+from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Span, Text, TextBlock, blocks_of
 from agent.report.report import Report
 from agent.trace.page import source_hash
 
@@ -24,7 +24,7 @@ def as_html(report: Report) -> str:
     body: list[str] = []
     opened = ""
     for block in blocks_of(report):
-        wanted = ("ol" if block.number else "ul") if isinstance(block, Item) else ""
+        wanted = ("ol" if block.number else "ul") if isinstance(block, ListItem) else ""
         if wanted != opened:
             body += [f"</{opened}>"] if opened else []
             body += [f'<{wanted} class="sources">' if wanted == "ol" else f"<{wanted}>"] if wanted else []
@@ -48,11 +48,11 @@ def _block(block: Block) -> str:
     match block:
         case Heading():
             return f'<h{block.level} dir="auto">{escape(block.text)}</h{block.level}>'
-        case Item() if block.number:
+        case ListItem() if block.number:
             return f'<li id="source-{block.number}" dir="auto">[{block.number}] {_spans(block.spans)}</li>'
-        case Item():
+        case ListItem():
             return f'<li dir="auto">{_spans(block.spans)}</li>'
-        case Paragraph():
+        case TextBlock():
             return f'<p dir="auto">{_spans(block.spans)}</p>'
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Span, Text, blocks_of
+from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Span, Text, blocks_of
 from agent.report.report import Report
 
 _MARKS: Final = re.compile(r"[\\`*_{}\[\]<>#|~!&]")
@@ -15,7 +15,7 @@ def as_markdown(report: Report) -> str:
     lines: list[str] = []
     listed = False
     for block in blocks_of(report):
-        item = isinstance(block, Item)
+        item = isinstance(block, ListItem)
         lines += [] if item and listed else [""]
         lines.append(_block(block))
         listed = item
@@ -26,9 +26,9 @@ def _block(block: Block) -> str:
     match block:
         case Heading():
             return f"{'#' * block.level} {_escaped(block.text)}"
-        case Item() if block.number:
+        case ListItem() if block.number:
             return f"- \\[{block.number}\\] {_spans(block.spans)}"
-        case Item():
+        case ListItem():
             return f"- {_spans(block.spans)}"
         case _:
             return _BEGINS.sub(r"\\\1", _spans(block.spans))

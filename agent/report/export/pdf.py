@@ -6,11 +6,13 @@ A character that none of them has is shown as a box, and the file says how many 
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.report.export.blocks import Block, Cite, Heading, Item, Link, Paragraph, Span, Text, blocks_of, clean
+from agent.files.foreign import read_file
+from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Span, Text, TextBlock, blocks_of, clean
 from agent.report.report import Report
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def as_pdf(report: Report, *, folders: Sequence[Path] = FOLDERS) -> bytes:
     for block in blocks:
         writer.add(block)
     if writer.boxes:
-        writer.add(Paragraph((Text(_boxes(writer.boxes), em=True),)))
+        writer.add(TextBlock((Text(_boxes(writer.boxes), em=True),)))
     return bytes(pdf.output())
 
 
@@ -115,13 +117,13 @@ class _Writer:
                         0, _SIZES[block.level] * 0.5, self._shown(block.text), align="L", new_x="LMARGIN", new_y="NEXT"
                     )
                 pdf.ln(2)
-            case Item():
+            case ListItem():
                 self._size(_TEXT)
                 if block.number:
                     pdf.set_link(self._links[block.number], page=pdf.page, y=pdf.get_y())
                 self._spans((Text(f"[{block.number}] " if block.number else "• "), *block.spans))
                 pdf.ln(6.5)
-            case Paragraph():
+            case TextBlock():
                 note = all(isinstance(span, Text) and span.em for span in block.spans)
                 self._size(_NOTE if note else _TEXT)
                 self._spans(block.spans)
@@ -201,7 +203,7 @@ def _in_font(path: Path) -> set[str]:
     from fontTools.ttLib import TTFont  # pyright: ignore[reportMissingTypeStubs]
 
     try:
-        with path.open("rb") as file:
-            return {chr(code) for code in TTFont(file, lazy=True).getBestCmap() or {}}
+        font = TTFont(BytesIO(read_file(path, most=_MOST_BYTES)), lazy=True)
+        return {chr(code) for code in font.getBestCmap() or {}}
     except Exception:  # noqa: BLE001 - a font of the machine may be broken in any way; then it is not used
         return set()

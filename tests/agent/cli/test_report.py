@@ -11,7 +11,7 @@ from agent.errors import PolicyError
 from agent.loop.agent import Agent
 from agent.report import Report, unsupported
 from agent.settings import CairnSettings
-from tests.agent.report.shelf import QUESTION, Shelf, agent_of, researcher
+from tests.agent.report.library import QUESTION, Library, agent_of, researcher
 
 RIGHT = "Lina Orr was born in Trieste in 1931. [1][2][3]"
 
@@ -87,10 +87,10 @@ def test_json_is_the_whole_report_and_can_be_checked_again(
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_researched(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ):
-    shelf = Shelf()
-    install(monkeypatch, agent_of(researcher(RIGHT), source=shelf))
+    library = Library()
+    install(monkeypatch, agent_of(researcher(RIGHT), source=library))
     assert run(["report", QUESTION, "--out", name]) == 1
-    assert shelf.searches == 0
+    assert library.searches == 0
     assert "cairn: " in capsys.readouterr().err
 
 

@@ -21,12 +21,12 @@ from agent.report.export import FORMATS, Format, export, format_of
 from agent.report.export.pdf import as_pdf
 from agent.report.report import (
     Contradiction,
+    ReportSentence,
     ReportSource,
+    ReportUsage,
     Section,
-    Sentence,
     SourcePassage,
     Unverified,
-    Used,
 )
 
 HOSTILE: Final = '<script>alert(1)</script> [x](javascript:alert(1)) *bold* `code` | # | "quoted" & \x1b[31m\x00 \ud800'
@@ -34,8 +34,10 @@ ADDRESS: Final = "https://example.org/a?b=1&c=%3Cd%3E"
 PASSAGE: Final = SourcePassage(id="a#1", title="A page", text="Some text.")
 
 
-def sentence(text: str, kind: str = "quote", sources: tuple[int, ...] = (1,)) -> Sentence:
-    return Sentence.model_validate({"text": text, "kind": kind, "sources": sources, "check": "verbatim", "quotes": ()})
+def sentence(text: str, kind: str = "quote", sources: tuple[int, ...] = (1,)) -> ReportSentence:
+    return ReportSentence.model_validate(
+        {"text": text, "kind": kind, "sources": sources, "check": "verbatim", "quotes": ()}
+    )
 
 
 def source(number: int, title: str, url: str = "") -> ReportSource:
@@ -44,8 +46,8 @@ def source(number: int, title: str, url: str = "") -> ReportSource:
     )
 
 
-def report(*sentences: Sentence, title: str = "A title", **changes: Any) -> Report:
-    told = Section(heading="A heading", question="?", state="researched", sentences=sentences)
+def report(*sentences: ReportSentence, title: str = "A title", **changes: Any) -> Report:
+    spoken = Section(heading="A heading", question="?", state="researched", sentences=sentences)
     silent = Section(heading="Another heading", question="?", state="left_out", why="the time has ended")
     fields: dict[str, Any] = {
         "id": "r1",
@@ -54,7 +56,7 @@ def report(*sentences: Sentence, title: str = "A title", **changes: Any) -> Repo
         "state": "cut",
         "created": datetime(2026, 11, 27, tzinfo=UTC),
         "outline_by": "sources",
-        "sections": (told, silent),
+        "sections": (spoken, silent),
         "sources": (source(1, "A page", ADDRESS), source(2, "Another page")),
         "contradictions": (
             Contradiction(section="A heading", says="It was 1935.", says_sources=(), against="It was 1931.",
@@ -62,7 +64,7 @@ def report(*sentences: Sentence, title: str = "A title", **changes: Any) -> Repo
         ),
         "unverified": (Unverified(section="A heading", text="It kept a circus."),),
         "budget": ReportBudget(),
-        "used": Used(seconds=12.0, searches=3, tokens=100, usd=0.5),
+        "used": ReportUsage(seconds=12.0, searches=3, tokens=100, usd=0.5),
         "policy": "small-v1",
     }  # fmt: skip
     return Report(**fields | changes)

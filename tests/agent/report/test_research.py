@@ -13,7 +13,7 @@ from agent.policies.scripted import Script
 from agent.report import Report, ReportBudget, ReportEvent, ReportPlan, Research, unsupported
 from agent.report.export import export
 from agent.sources.base import SearchRequest, SearchResult
-from tests.agent.report.shelf import PAGES, QUESTION, Shelf, agent_of, passages, researcher
+from tests.agent.report.library import PAGES, QUESTION, Library, agent_of, passages, researcher
 
 RIGHT = "Lina Orr was born in Trieste in 1931. [1][2][3]"
 WRONG_YEAR = "Lina Orr was born in Trieste in 1935. [1][2][3]"
@@ -33,7 +33,7 @@ def research(
     plan: ReportPlan | None = None,
     *,
     events: list[ReportEvent] | None = None,
-    source: Shelf | None = None,
+    source: Library | None = None,
     budgets: Budgets | None = None,
     instructed: bool = False,
 ) -> Report:
@@ -90,8 +90,8 @@ def test_a_contradicted_claim_is_named_with_both_sides():
 
 def test_two_sources_that_contradict_each_other_are_named():
     other = Passage(id="b.md#1", source="web", title="Lina Orr", text="Lina Orr was born in Trieste in 1929.", url="")
-    shelf = Shelf([*passages(), other])
-    report = research(researcher(RIGHT), source=shelf)
+    library = Library([*passages(), other])
+    report = research(researcher(RIGHT), source=library)
     assert any(one.says_sources and "1929" in f"{one.says} {one.against}" for one in report.contradictions)
 
 
@@ -126,10 +126,10 @@ def test_sections_of_the_user_are_researched_in_their_order():
 @pytest.mark.parametrize("searches", [1, 2, 3, 5])
 @pytest.mark.parametrize("passages", [1, 4, 240])
 def test_the_budget_holds_over_all_sections_together(searches: int, passages: int):
-    shelf = Shelf()
+    library = Library()
     budget = ReportBudget(searches=searches, passages=passages)
-    report = research(researcher(RIGHT), ReportPlan(QUESTION, sections=4, budget=budget), source=shelf)
-    assert report.used.searches == shelf.searches <= searches
+    report = research(researcher(RIGHT), ReportPlan(QUESTION, sections=4, budget=budget), source=library)
+    assert report.used.searches == library.searches <= searches
     assert report.used.passages <= passages
 
 
@@ -148,7 +148,7 @@ def test_tokens_of_all_sections_stay_within_the_budget():
 
 
 @dataclass
-class Slow(Shelf):
+class Slow(Library):
     """Takes long for everything but the outline's search."""
 
     begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -208,7 +208,7 @@ def test_an_engine_that_fails_is_said_and_nothing_is_invented():
 
 
 def test_a_source_that_finds_nothing_leaves_one_section_that_says_so():
-    report = research(researcher(), source=Shelf([]))
+    report = research(researcher(), source=Library([]))
     assert report.sentences == ()
     assert [section.why for section in report.sections] == ["nothing was found that could be verified"]
 
@@ -224,7 +224,7 @@ def test_events_tell_of_the_outline_each_section_and_what_is_used():
     assert events[-1].used == report.used
 
 
-def test_the_same_shelf_gives_the_same_report():
+def test_the_same_library_gives_the_same_report():
     one, other = research(researcher(RIGHT)), research(researcher(RIGHT))
     assert texts(one) == texts(other)
     assert [section.heading for section in one.sections] == [section.heading for section in other.sections]
@@ -241,7 +241,7 @@ def test_a_report_about_nothing_is_refused(plan: dict[str, object]):
 OUTLINE = "Title: Lina Orr and her film\n1. The film | What is Aurora Falls?\n2. Her life | Where was Lina Orr born?\n"
 SECTION = (
     "Lina Orr was born in Trieste in 1931. [{orr}]\nShe was the queen of Sweden. [{orr}]\n"
-    "Nobody knows why she stopped.\n"
+    "No one knows why she stopped.\n"
 )
 
 
@@ -269,7 +269,7 @@ def test_a_model_writes_outline_and_sections_and_unsupported_sentences_are_dropp
     assert report.outline_by == "model"
     assert [section.heading for section in report.sections] == ["The film", "Her life"]
     assert "Lina Orr was born in Trieste in 1931." in texts(report)
-    assert not any("queen" in text or "Nobody" in text for text in texts(report))
+    assert not any("queen" in text or "No one" in text for text in texts(report))
     assert any("queen" in one.text for one in report.unverified)
     assert unsupported(report) == []
 

@@ -25,7 +25,7 @@ from server.runs.manager import RunManager
 from server.shutdown import Grace
 from server.store import RunStore
 from server.store.database import Database
-from tests.agent.report.shelf import QUESTION, Shelf, agent_of, researcher
+from tests.agent.report.library import QUESTION, Library, agent_of, researcher
 from tests.server.live import HangingPolicy, make_service, serving
 
 RIGHT = "Lina Orr was born in Trieste in 1931. [1][2][3]"
@@ -33,7 +33,7 @@ REQUEST = {"question": QUESTION, "most_sections": 3}
 
 
 @dataclass
-class HeldShelf(Shelf):
+class HeldLibrary(Library):
     """Gives the outline its pages, and the sections theirs when the test says so."""
 
     requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -47,12 +47,12 @@ class HeldShelf(Shelf):
 
 
 def service_of(
-    store: str | Database = "memory", *, shelf: Shelf | None = None, turns: Script | None = None, lease: float = 60.0,
+    store: str | Database = "memory", *, library: Library | None = None, turns: Script | None = None, lease: float = 60.0,
     bounds: AdmissionBounds | None = None,
 ) -> Service:  # fmt: skip
     database = store if isinstance(store, Database) else Database(store)
     manager = RunManager(RunStore(database, lease_seconds=lease), command_seconds=0.05, close_seconds=1.0)
-    agent = agent_of(turns or researcher(RIGHT), source=shelf)
+    agent = agent_of(turns or researcher(RIGHT), source=library)
     return make_service(agent=agent, run_manager=manager, keep=manager.keep, admission=Admission(bounds))
 
 
@@ -131,17 +131,17 @@ def test_a_stream_sends_events_then_the_report_then_done():
 
 def test_a_report_goes_on_without_its_client_and_is_kept(location: str):
     async def test() -> None:
-        shelf = HeldShelf()
-        async with client_of(service_of(location, shelf=shelf)) as client:
+        library = HeldLibrary()
+        async with client_of(service_of(location, library=library)) as client:
             id = await begun(client)
-            await shelf.requested.wait()
+            await library.requested.wait()
             going = (await client.get(f"/api/reports/{id}")).json()
             assert (going["state"], going["report"]["state"]) == ("running", "running")
             assert (await client.delete(f"/api/reports/{id}")).status_code == 409
             first = asyncio.Event()
             reading = asyncio.create_task(events(client, id, first=first))
             await first.wait()
-            shelf.go.set()
+            library.go.set()
             seen = await reading
             assert [seen[0][1], seen[-1][1]] == ["outline", "end"]
             assert seen[-1][2]["state"] == "done"
@@ -172,15 +172,15 @@ def test_the_runs_of_its_sections_are_ordinary_runs_whose_traces_can_be_opened()
 
 def test_a_reader_goes_on_after_the_last_event_that_it_saw():
     async def test() -> None:
-        async with client_of(service_of(shelf=(shelf := HeldShelf()))) as client:
+        async with client_of(service_of(library=(library := HeldLibrary()))) as client:
             id = await begun(client)
-            await shelf.requested.wait()
+            await library.requested.wait()
             one, other = asyncio.Event(), asyncio.Event()
             reading = asyncio.create_task(events(client, id, first=one))
             later = asyncio.create_task(events(client, id, first=other, after="1"))
             await one.wait()
             await other.wait()
-            shelf.go.set()
+            library.go.set()
             whole, rest = await reading, await later
             assert whole[0][:2] == ("1", "outline")
             assert "outline" not in [name for _, name, _ in rest]
@@ -194,10 +194,10 @@ def test_a_reader_goes_on_after_the_last_event_that_it_saw():
 def test_cancel_ends_it_and_answer_now_writes_it(location: str):
     async def test() -> None:
         for command, state in (("cancel", "cancelled"), ("answer_now", "cut")):
-            shelf = HeldShelf()
-            async with client_of(service_of(location, shelf=shelf)) as client:
+            library = HeldLibrary()
+            async with client_of(service_of(location, library=library)) as client:
                 id = await begun(client, most_sections=6)
-                await shelf.requested.wait()
+                await library.requested.wait()
                 assert (await client.post(f"/api/reports/{id}/{command}")).status_code == 202
                 end = (await events(client, id))[-1]
                 assert end[1] == "end"
@@ -212,10 +212,10 @@ def test_cancel_ends_it_and_answer_now_writes_it(location: str):
 def test_a_command_reaches_the_replica_that_researches_it(tmp_path: Any):
     async def test() -> None:
         store = str(tmp_path / "runs.sqlite")
-        shelf = HeldShelf()
-        async with client_of(service_of(store, shelf=shelf)) as one, client_of(service_of(store)) as other:
+        library = HeldLibrary()
+        async with client_of(service_of(store, library=library)) as one, client_of(service_of(store)) as other:
             id = await begun(one)
-            await shelf.requested.wait()
+            await library.requested.wait()
             assert (await other.get(f"/api/reports/{id}")).json()["state"] == "running"
             following = asyncio.create_task(events(other, id))
             assert (await other.post(f"/api/reports/{id}/cancel")).status_code == 202
@@ -245,11 +245,11 @@ def test_a_report_whose_server_ended_is_interrupted_and_never_done(tmp_path: Any
 def test_a_report_whose_server_was_killed_is_interrupted_when_its_lease_has_ended(tmp_path: Any):
     async def test() -> None:
         store = str(tmp_path / "runs.sqlite")
-        shelf = HeldShelf()
-        service = service_of(store, shelf=shelf, lease=0.4)
+        library = HeldLibrary()
+        service = service_of(store, library=library, lease=0.4)
         async with client_of(service, grace=Grace(0.1, 0.1)) as client:
             id = await begun(client)
-            await shelf.requested.wait()
+            await library.requested.wait()
             database = Database(store)
             async with database.writing() as connection:  # as a process that is dead leaves it
                 await connection.exec_driver_sql("UPDATE reports SET owner = 'dead', lease_until = 1")
@@ -367,12 +367,12 @@ def test_a_request_that_cannot_be_researched_is_refused_before_anything_starts(
     path: str, body: dict[str, Any], param: str
 ):
     async def test() -> None:
-        shelf = Shelf()
-        async with client_of(service_of(shelf=shelf)) as client:
+        library = Library()
+        async with client_of(service_of(library=library)) as client:
             response = await client.post(path, json=body)
             assert response.status_code == 400
             assert response.json()["error"]["param"] == param
-            assert shelf.searches == 0
+            assert library.searches == 0
 
     run(test())
 
@@ -383,8 +383,8 @@ def test_a_request_lowers_the_budget_and_never_raises_it():
         service = replace(service, agent=replace(service.agent, budgets=replace(service.agent.budgets, credits=5.0)))
         async with client_of(service) as client:
             low = {"searches": 2, "seconds": 5.0, "credits": 1.0}
-            asked = {"searches": 10**9, "seconds": 10**9, "credits": 10**9, "tokens": 10**9}
-            for wanted, most in ((low, low), (asked, {"seconds": 1800.0, "credits": 5.0, "searches": 384})):
+            high = {"searches": 10**9, "seconds": 10**9, "credits": 10**9, "tokens": 10**9}
+            for wanted, most in ((low, low), (high, {"seconds": 1800.0, "credits": 5.0, "searches": 384})):
                 reply = (await client.post("/v1/reports", json=REQUEST | {"budget": wanted})).json()
                 assert {name: reply["report"]["budget"][name] for name in most} == most
 

@@ -1,4 +1,4 @@
-"""A shelf of invented pages that can be searched by words, and policies that research it."""
+"""A library of invented pages that can be searched by words, and policies that research it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def passages(pages: Mapping[str, Sequence[str]] = PAGES) -> list[Passage]:
 
 
 @dataclass
-class Shelf:
+class Library:
     """A source that gives the pages which share most words with a query."""
 
     found: Sequence[Passage] = field(default_factory=passages)
@@ -77,8 +77,8 @@ def researcher(*claims: str) -> Script:
 def agent_of(
     turns: Script, *, source: Source | None = None, budgets: Budgets | None = None, instructed: bool = False
 ) -> Agent:
-    """An agent that searches the shelf."""
+    """An agent that searches the library."""
     policy = ScriptedPolicy(turns, instructed=instructed)
-    shelf = source or Shelf()
-    sources: dict[str, Source] = {"corpus": shelf, "web": shelf, "all": shelf}
+    library = source or Library()
+    sources: dict[str, Source] = {"corpus": library, "web": library, "all": library}
     return Agent(policy, protocol_named("cairn"), sources, budgets or Budgets())
