@@ -30,6 +30,8 @@ from server.http.openapi import name_models
 from server.http.schema import ERRORS, Completion, ListedModel, ModelList, Retrieved, Version, streamed
 from server.libraries.routes import add_libraries
 from server.mcp.http import add_mcp
+from server.reports.manager import ReportManager
+from server.reports.routes import add_reports
 from server.responses.routes import add_responses
 from server.retrieval.service import Retriever, RetrieveRequest, Unread
 from server.runs.manager import memory_run_manager
@@ -65,6 +67,10 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     service = _counted(service, rules, meters)
     agent, keys = service.agent, service.keys
     searches = service.run_manager or memory_run_manager()
+    kept = service.run_manager
+    reports = (
+        ReportManager(kept.store, retention=kept.retention, command_seconds=kept.command_seconds) if kept else None
+    )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -73,6 +79,8 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
             stack.push_async_callback(searches.aclose)
             stack.push_async_callback(keys.spent.aclose)
             stack.push_async_callback(searches.end)
+            if reports:
+                stack.push_async_callback(reports.end)
             if service.run_manager:
                 await service.run_manager.open()
             if service.libraries:
@@ -91,6 +99,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     retriever = Retriever(agent.sources, runs=service.runs, far=service.far, meter=keys)
     _add_retrieval(app, retriever)
     add_evidence(app, EvidenceService.of(service))
+    add_reports(app, service, reports)
     mcp = add_mcp(app, service, searches)
     if service.run_manager:
         add_runs(app, service, service.run_manager)

@@ -47,7 +47,7 @@ def ask(
     from agent.cli.model import ready
 
     settings = ready(load())
-    text = _read(question, max_chars=settings.max_question_chars)
+    text = read_question(question, max_chars=settings.max_question_chars)
     agent = build_agent(settings)
     for notice in notices(settings):
         note(notice)
@@ -57,7 +57,12 @@ def ask(
         raise typer.Exit(1)
 
 
-def _read(question: str, *, max_chars: int) -> str:
+def read_question(question: str, *, max_chars: int) -> str:
+    """The question of an argument, or that of standard input.
+
+    Raises:
+        BadParameter: it is empty or too long.
+    """
     text = (sys.stdin.read() if question == "-" else question).strip()
     if not text:
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")

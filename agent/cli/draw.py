@@ -12,8 +12,8 @@ from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.text import Text
 
+from agent.cli.closing import cited_passages, closing_line, rung_line
 from agent.cli.console import printable
-from agent.cli.report import cited_passages, closing_line, rung_line
 from agent.evidence import Passage
 from agent.plan import Node, Plan
 from agent.trace import (

@@ -12,6 +12,7 @@ from agent.errors import QuestionError
 from agent.loop.agent import Agent
 from agent.loop.budgets import Control
 from agent.loop.follow_up import resolved
+from agent.loop.plain import PlainChat, plain_protocol
 from agent.loop.recorder import Emit
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
@@ -22,7 +23,6 @@ from agent.trace import Event, FollowedUp, Trace
 from server.auth.admission import Admission, Slot
 from server.auth.keys import Keys
 from server.chat.chunks import ChunkFrames, completion, error_frame
-from server.chat.plain import PlainChat, plain_protocol
 from server.chat.profiles import PROFILES, Profile, ProfileName
 from server.chat.reply import Reasoning, RolloutReply
 from server.chat.request import AnswerStyle, ChatQuestion, ChatRequest, RunOptions, budgets_for, read_request
@@ -219,7 +219,7 @@ def make_turn(
     if plain and len(question.system) > service.question_chars:
         what = f"The instructions have {len(question.system):,} characters"
         raise bad_request(f"{what}; at most {service.question_chars:,} are allowed.", code="instructions_too_long")
-    agent = _agent(service, request, system=question.system, plain=plain)
+    agent = agent_of(service, request, system=question.system, plain=plain)
     try:
         trace = agent.new_trace(question.question, history=question.history, seed=request.seed or 0)
     except QuestionError as error:
@@ -261,7 +261,7 @@ def failure_of(trace: Trace) -> ApiError | None:
     return None
 
 
-def _agent(service: "Service", request: RunOptions, *, system: str, plain: bool) -> Agent:
+def agent_of(service: "Service", request: RunOptions, *, system: str = "", plain: bool = False) -> Agent:
     """The service's agent with the options of this request."""
     agent = service.agent
     named = service.protocols.get(request.model.removeprefix(f"{MODEL}/"), agent.protocol)

@@ -27,6 +27,8 @@ _EXAMPLES: Final = {
     "/v1/responses": '"input": "your question"',
     "/retrieve": '"queries": ["your query"]',
     "/v1/evidence": '"question": "your question"',
+    "/v1/reports": '"question": "your question"',
+    "/api/reports": '"question": "your question"',
 }
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
 _QUESTIONS: Final = "questions go to POST /v1/chat/completions"

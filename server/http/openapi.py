@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 
-_REQUESTS: Final = ("ChatRequest", "ResponseRequest", "RunRequest")
+_REQUESTS: Final = ("ChatRequest", "ResponseRequest", "RunRequest", "ReportRequest", "StreamedReportRequest")
 
 
 def name_models(app: FastAPI, models: list[str]) -> None:

@@ -64,8 +64,8 @@ class RunManager:
             close_seconds: how long the last writes may take when the server ends.
         """
         self.store = store
-        self._retention = retention or Retention()
-        self._command_seconds = command_seconds
+        self.retention = retention or Retention()
+        self.command_seconds = command_seconds
         self._close_seconds = close_seconds
         self._writer = Writer(store)
         self._live: dict[str, LiveRun] = {}
@@ -162,7 +162,7 @@ class RunManager:
                     async with asyncio.timeout(left):
                         await live.changed()
                 else:
-                    await asyncio.sleep(min(left, self._command_seconds))
+                    await asyncio.sleep(min(left, self.command_seconds))
         return row
 
     async def end(self) -> None:
@@ -223,7 +223,7 @@ class RunManager:
                     logger.warning("runs cannot be looked after: %s", error, exc_info=bug)
                 fails = True
             busy = bool(self._live or self._orphans) or (self._due("prune", every=_PRUNE_SECONDS) and not fails)
-            await self._rest(self._command_seconds if busy else self.store.lease_seconds / 2)
+            await self._rest(self.command_seconds if busy else self.store.lease_seconds / 2)
 
     async def _look_after(self) -> None:
         """Each duty whose time has come.
@@ -249,7 +249,7 @@ class RunManager:
             await self._interrupt(id)
             self._orphans.discard(id)
         if self._due("prune", every=_PRUNE_SECONDS):
-            removed = await self.store.writes.prune(days=self._retention.days, runs=self._retention.runs)
+            removed = await self.store.writes.prune(days=self.retention.days, runs=self.retention.runs)
             if removed < PRUNED_AT_ONCE:
                 self._done("prune")
 

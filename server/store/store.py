@@ -6,6 +6,7 @@ from server.store.database import Database
 from server.store.keys import StoredKeys
 from server.store.libraries import LibraryRows
 from server.store.reading import RunReads
+from server.store.reports import StoredReports
 from server.store.writing import RunWrites
 
 LEASE_SECONDS = 10.0
@@ -27,6 +28,7 @@ class RunStore:
         self.lease_seconds = lease_seconds
         self.writes = RunWrites(database, owner=self.owner, lease_seconds=lease_seconds)
         self.reads = RunReads(database, owner=self.owner)
+        self.reports = StoredReports(database, owner=self.owner, lease_seconds=lease_seconds)
         self.keys = StoredKeys(database)
         self.libraries = LibraryRows(database)
 

@@ -76,6 +76,25 @@ KEYS: Final = Table(
     Column("revoked", Float),
 )
 
+REPORTS: Final = Table(
+    "reports",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("question", Text, nullable=False),
+    Column("state", Text, nullable=False),  # running, or how it ended
+    Column("owner", Text, nullable=False, server_default=""),
+    Column("lease_until", Float, nullable=False, server_default="0"),
+    Column("wish", Text, nullable=False, server_default=""),  # cancel or answer_now, for the owner to read
+    Column("key_id", Text, nullable=False, server_default=""),
+    Column("created", Float, nullable=False),
+    Column("ended", Float),
+    Column("figures", Text, nullable=False, server_default="{}"),  # what lists show
+    Column("report", Text, nullable=False),
+    Index("reports_by_time", "created", "id"),
+    Index("reports_by_key", "key_id", "created"),
+)
+"""`report` and `figures` are JSON. The runs of a report's sections are among `runs`, with its id as conversation."""
+
 USAGE: Final = Table(
     "usage",
     METADATA,

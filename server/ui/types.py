@@ -22,6 +22,8 @@ from server.libraries.schema import (
     LibraryList,
     LibraryObject,
 )
+from server.reports.card import ReportCard, ReportDetail, ReportPage
+from server.reports.request import ReportRequest
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.ui.facts import AnswerWithRequest, PageFacts, RunAnswer, RunEvidence
 from server.ui.settings import CheckedSettings, SettingsChange, SettingsPage
@@ -29,9 +31,9 @@ from server.ui.settings import CheckedSettings, SettingsChange, SettingsPage
 _SAID: Final = (
     Trace, Delta, RunCard, RunPage, RunDetail, PageFacts, EvidenceBundle, RunEvidence, RunAnswer, ErrorBody,
     FileObject, LibraryObject, LibraryList, LibraryFileObject, LibraryFileList, DocumentText,
-    SettingsPage, CheckedSettings,
+    SettingsPage, CheckedSettings, ReportCard, ReportPage, ReportDetail,
 )  # fmt: skip
-_TAKEN: Final = (RunRequest, AnswerWithRequest, SettingsChange)
+_TAKEN: Final = (RunRequest, ReportRequest, AnswerWithRequest, SettingsChange)
 
 
 def page_schema() -> dict[str, Any]:

@@ -21,6 +21,10 @@ WITHOUT_A_SLOT = {
     "/retrieve": "its own bounds, in queries, documents and bytes",
     "/mcp": "each search of it takes a slot",
     "/v1/responses/{id}/cancel": "it ends a run",
+    "/v1/reports": "each run of it takes a slot",
+    "/api/reports": "each run of it takes a slot",
+    "/api/reports/{id}/cancel": "it ends a report",
+    "/api/reports/{id}/answer_now": "it ends a report",
     "/api/runs/{id}/cancel": "it ends a run",
     "/api/runs/{id}/answer_now": "it ends a run",
 }

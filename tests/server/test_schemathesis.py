@@ -44,9 +44,12 @@ RUNS = [
     "POST /api/runs/{id}/answer_now",
 ]
 RESPONSES = ["GET /v1/responses/{id}", "DELETE /v1/responses/{id}", "POST /v1/responses/{id}/cancel"]
+REPORTS = [label.replace("/api/runs", "/api/reports") for label in RUNS]
 OURS = [
     *CHAT,
     *RUNS,
+    *REPORTS,
+    *("POST /v1/reports", "POST /api/reports", "GET /api/reports"),
     *RESPONSES,
     *("GET /api/runs", "GET /v1/models", "GET /v1/models/{model}", "GET /v1/tools"),
     *("GET /healthz", "GET /readyz", "GET /version"),
@@ -83,6 +86,10 @@ def ids(address: str) -> Iterator[Callable[[str], str]]:
                 waits = label.endswith("cancel")
                 said = client.post("/v1/responses", json={"input": "Where was she born?", "background": waits})
                 return said.json()["id"]
+            if label in REPORTS:
+                id = client.post("/api/reports", json={"question": "Where was she born?"}).json()["id"]
+                assert "event: end" in client.get(f"/api/reports/{id}/events").text
+                return id
             id = client.post("/api/runs", json=question).json()["id"]
             assert "event: end" in client.get(f"/api/runs/{id}/events").text
             return id
@@ -99,6 +106,7 @@ INSTEAD: dict[str, Any] = {
     "messages": [{"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "Where was she born?"}],
     "input": [{"role": "user", "content": "Where was she born?"}],
     "question": "Where was she born?",
+    "sections": ["Where was she born?", "Her films"],
     "sources": ["web"],
     "source": "web",
     "topk": 3,
@@ -128,7 +136,7 @@ def fixed(case: Any, ids: Callable[[str], str]) -> None:
     for parameters in (case.query, case.headers):
         for name in [name for name in parameters or () if name.lower() in PLACES]:
             del parameters[name]
-    if case.operation.label in (*RUNS, *RESPONSES):
+    if case.operation.label in (*RUNS, *REPORTS, *RESPONSES):
         case.path_parameters["id"] = ids(case.operation.label)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agent.loop.budgets import Budgets, Control
+from agent.loop.plain import PlainChat, plain_protocol
 from agent.policies.base import Chunk, Sampling
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol
 from agent.trace import Event, Trace
-from server.chat.plain import PlainChat, plain_protocol
 from server.chat.service import Service
 from tests.server.live import HangingContext, HangingPolicy, in_memory, make_service
 from tests.server.runs.replicas import all_events, client_of, keeping_service

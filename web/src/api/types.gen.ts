@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 99179c50bc8160f11df836794c86ac83369263966c8e9b3a86f24d99dc4dfae0
+// Made of schema.json by tools/types.mjs; sha256 of it: d158d9f31ddd377923e13100768ff90bd322cc6571a9aa706146ea3c9d388770
 
 /**
  * Made by `python -m server.ui.types`.
@@ -22,7 +22,11 @@ LibraryFileList: LibraryFileList
 DocumentText: DocumentText
 SettingsPage: SettingsPage
 CheckedSettings: CheckedSettings
+ReportCard: ReportCard
+ReportPage: ReportPage
+ReportDetail: ReportDetail
 RunRequest: RunRequest
+ReportRequest: ReportRequest
 AnswerWithRequest: AnswerWithRequest
 SettingsChange: SettingsChange
 }
@@ -845,6 +849,215 @@ says: string
 fix: string
 }
 /**
+ * A report without its text.
+ */
+export interface ReportCard {
+id: string
+question: string
+/**
+ * running, or how it ended; see the report's own.
+ */
+state: ("running" | "done" | "cut" | "failed" | "cancelled" | "interrupted")
+created: string
+ended: (string | null)
+figures: ReportFigures
+}
+/**
+ * What is counted of a report.
+ */
+export interface ReportFigures {
+title: string
+/**
+ * That have something to say.
+ */
+sections: number
+sentences: number
+sources: number
+used: ReportUsage
+}
+/**
+ * What was used until now.
+ */
+export interface ReportUsage {
+seconds: number
+searches: number
+passages: number
+tokens: number
+credits: number
+usd: number
+}
+/**
+ * Reports, the latest first.
+ */
+export interface ReportPage {
+reports: ReportCard[]
+/**
+ * What `before` must say for the next page; null on the last one.
+ */
+next: (string | null)
+}
+/**
+ * A report with its text; of one that still runs, as far as it goes.
+ */
+export interface ReportDetail {
+id: string
+question: string
+/**
+ * running, or how it ended; see the report's own.
+ */
+state: ("running" | "done" | "cut" | "failed" | "cancelled" | "interrupted")
+created: string
+ended: (string | null)
+figures: ReportFigures
+report: Report
+}
+export interface Report {
+version: 1
+id: string
+title: string
+question: string
+/**
+ * done; cut: a budget ended or the user wanted it now, and sections are left out; failed: no section could be researched; cancelled; interrupted: the server that ran it ended.
+ */
+state: ("running" | "done" | "cut" | "failed" | "cancelled" | "interrupted")
+created: string
+outline_by: ("user" | "model" | "sources")
+note: string
+sections: Section[]
+sources: ReportSource[]
+contradictions: Contradiction[]
+unverified: Unverified[]
+budget: ReportBudget
+used: ReportUsage1
+policy: string
+protocol: string
+/**
+ * Version of Cairn.
+ */
+cairn: string
+}
+export interface Section {
+heading: string
+question: string
+state: ("waiting" | "running" | "researched" | "left_out" | "failed" | "cancelled")
+/**
+ * Where it was not researched to its end, why.
+ */
+why: string
+sentences: ReportSentence[]
+/**
+ * Id of its run, whose trace shows each search.
+ */
+run: string
+}
+/**
+ * One sentence of a section. The checker calls it supported by the sources that it cites.
+ */
+export interface ReportSentence {
+text: string
+/**
+ * claim: the model's own words; quote: the source's.
+ */
+kind: ("claim" | "quote")
+sources: number[]
+check: ("unchecked" | "verbatim" | "close" | "not_found" | "contradicted")
+/**
+ * The words that support it.
+ */
+quotes: SourceQuote[]
+}
+/**
+ * Words of a source, unchanged: `text` is `[start:end]` of the passage with this id.
+ */
+export interface SourceQuote {
+source: number
+passage: string
+start: number
+end: number
+text: string
+}
+/**
+ * A document that the report cites.
+ */
+export interface ReportSource {
+/**
+ * From 1, in the order in which the report cites them.
+ */
+number: number
+/**
+ * Where it was found, for example web, news, arxiv, corpus or kg.
+ */
+source: string
+title: string
+/**
+ * "" where it has none.
+ */
+url: string
+/**
+ * ISO date; "" where the source gives none.
+ */
+date: string
+passages: SourcePassage[]
+}
+/**
+ * Text of a source that a sentence rests on, as the search gave it.
+ */
+export interface SourcePassage {
+id: string
+title: string
+text: string
+}
+/**
+ * Two statements that cannot both be true.
+ */
+export interface Contradiction {
+section: string
+says: string
+/**
+ * Empty: only the model says it.
+ */
+says_sources: number[]
+against: string
+against_sources: number[]
+}
+/**
+ * What a run claimed and no source that it cites says.
+ */
+export interface Unverified {
+section: string
+text: string
+}
+/**
+ * What a whole report may use, over its outline and all of its sections.
+ */
+export interface ReportBudget {
+seconds: number
+searches: number
+/**
+ * Passages that the policy is shown.
+ */
+passages: number
+/**
+ * Tokens that the model writes.
+ */
+tokens: number
+/**
+ * What paid searches may cost.
+ */
+credits: number
+}
+/**
+ * What was used until now.
+ */
+export interface ReportUsage1 {
+seconds: number
+searches: number
+passages: number
+tokens: number
+credits: number
+usd: number
+}
+/**
  * A question, as chat completions take it; `stream` and `stream_options` mean nothing here.
  */
 export interface RunRequest {
@@ -962,6 +1175,92 @@ type: string
 }
 export interface StreamOptions {
 include_usage?: (boolean | null)
+}
+/**
+ * A report. The other options are those of chat completions; `budgets` is then that of one section's run.
+ */
+export interface ReportRequest {
+/**
+ * One of those that `/v1/models` lists.
+ */
+model?: string
+temperature?: (number | null)
+top_p?: (number | null)
+seed?: (number | null)
+/**
+ * The answer alone, with the claim behind it, or with all claims.
+ */
+answer_style?: (("short" | "sentence" | "with_evidence") | null)
+/**
+ * For which client the answer is made; left out, what the server's settings say.
+ */
+profile?: (("default" | "openwebui" | "markdown-links" | "perplexity") | null)
+/**
+ * Names of the sources that may be searched; left out: each.
+ */
+sources?: (string[] | null)
+/**
+ * Ids of libraries to search, or `all` for each of yours; `sources` only if named too.
+ */
+libraries?: (string[] | null)
+/**
+ * Ids of files: only these are searched, of the libraries or else of all of yours.
+ */
+files?: (string[] | null)
+budgets?: (BudgetOptions | null)
+/**
+ * Domains to search, or with a leading `-` to leave out.
+ */
+search_domain_filter?: (string[] | null)
+/**
+ * `hour` is taken as `day`.
+ */
+search_recency_filter?: (("hour" | "day" | "week" | "month" | "year") | null)
+search_after_date_filter?: (string | null)
+search_before_date_filter?: (string | null)
+/**
+ * `academic` searches arxiv where it is a source, or else wants science.
+ */
+search_mode?: (("web" | "academic" | "sec") | null)
+/**
+ * Answer without searching; the answer says so.
+ */
+disable_search?: (boolean | null)
+/**
+ * What the report is about.
+ */
+question: string
+/**
+ * Headings or questions of your own; left out, the outline is made.
+ */
+sections?: (string[] | null)
+/**
+ * The most sections of an outline that is made.
+ */
+most_sections?: number
+budget?: (ReportBudgetOptions | null)
+}
+/**
+ * What a whole report may use. A request can lower what the server allows, and never raise it.
+ */
+export interface ReportBudgetOptions {
+/**
+ * Left out: 300.
+ */
+seconds?: (number | null)
+searches?: (number | null)
+/**
+ * Passages that the policy is shown.
+ */
+passages?: (number | null)
+/**
+ * Tokens that the policy writes.
+ */
+tokens?: (number | null)
+/**
+ * What paid searches may cost.
+ */
+credits?: (number | null)
 }
 /**
  * Which other model is to answer from a run's evidence.

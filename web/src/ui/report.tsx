@@ -240,10 +240,15 @@ function Marks({ numbers, sources, quotes = [] }: MarksProps) {
         const quote = quotes.find(({ source }) => source === number);
         const place = quote ? toDocument(quote.passage, quote) : "";
         const label = `Source ${number}: ${sources.get(number)?.title ?? ""}`;
-        return (
-          <a key={number} class="chip" href={place || undefined} aria-label={label} title={quote?.text ?? label} {...(place ? {} : { onClick: () => document.getElementById(`source-${number}`)?.scrollIntoView({ block: "center" }), role: "button", tabIndex: 0 })}>
+        const title = quote?.text ?? label;
+        return place ? (
+          <a key={number} class="chip" href={place} aria-label={label} title={title}>
             {number}
           </a>
+        ) : (
+          <button key={number} type="button" class="chip" aria-label={label} title={title} onClick={() => document.getElementById(`source-${number}`)?.scrollIntoView({ block: "center" })}>
+            {number}
+          </button>
         );
       })}
     </>

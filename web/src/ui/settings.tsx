@@ -114,6 +114,12 @@ function Field({ field, changed, checks }: FieldProps) {
   const value = name in changed.value ? changed.value[name] : field.value;
   const set = (next: string | boolean | null) => (changed.value = { ...changed.value, [name]: next });
   const id = `setting-${name}`;
+  const common = {
+    autocomplete: "off",
+    disabled: fixed,
+    value: String(value ?? ""),
+    onInput: (event: { currentTarget: HTMLInputElement }) => set(event.currentTarget.value || null),
+  } as const;
   return (
     <div class="setting">
       <label for={id}>{label}</label>
@@ -128,17 +134,10 @@ function Field({ field, changed, checks }: FieldProps) {
             </option>
           ))}
         </select>
+      ) : kind === "secret" ? (
+        <input id={id} type="password" {...common} placeholder={is_set ? "set; write a new one to replace it" : ""} />
       ) : (
-        <input
-          id={id}
-          type={kind === "secret" ? "password" : "text"}
-          autocomplete="off"
-          spellcheck={false}
-          disabled={fixed}
-          placeholder={kind === "secret" && is_set ? "set; write a new one to replace it" : hint}
-          value={String(value ?? "")}
-          onInput={(event) => set(event.currentTarget.value || null)}
-        />
+        <input id={id} type="text" {...common} placeholder={hint} spellcheck={false} />
       )}
       {kind === "secret" && is_set && !fixed && (
         <button type="button" class="quiet" onClick={() => set(null)}>

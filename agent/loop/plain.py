@@ -1,4 +1,4 @@
-"""`cairn-chat`: the policy answers by itself, without searching. Chat clients use it for titles and tags."""
+"""The policy answers by itself, without searching: `cairn-chat`, and the words of a report."""
 
 import asyncio
 from collections.abc import Iterable

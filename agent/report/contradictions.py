@@ -1,0 +1,54 @@
+"""What cannot both be true: a claim and the page that it cites, or a sentence and another document about the same."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agent.checks import check_claim
+from agent.checks.relevance import content_words
+from agent.checks.tokens import sentences
+from agent.evidence import Passage
+from agent.report.outline import document_of
+from agent.report.sentences import FoundSentence, claims_of, plain
+from agent.trace import Claim, Trace
+
+Sides = tuple[str, tuple[Passage, ...], str, tuple[Passage, ...]]
+"""What is said and by whom (none: the model alone), and what is said against it and by whom."""
+_READ: Final = 12
+
+
+def refuted(trace: Trace) -> Iterator[Sides]:
+    """The claims of a run that a page which they cite contradicts, each with the page's sentence."""
+    claims, shown = claims_of(trace)
+    for claim in claims:
+        if claim.check == "contradicted":
+            cited = [passage for number in claim.cites for passage in shown.get(number, ())]
+            if against := _nearest(claim.text, cited):
+                yield plain(claim.text), (), against[0], (against[1],)
+
+
+def disputed(sentence: FoundSentence, passages: Sequence[Passage]) -> Iterator[Sides]:
+    """Other documents about the same thing that contradict a sentence of the report.
+
+    A page about something else that has another date or name says nothing against it: only pages with the same title,
+    or whose sentence has every word of the title, are compared.
+    """
+    own = {document_of(passage) for passage in sentence.passages}
+    topic = content_words(sentence.passages[0].title)
+    others = [p for p in passages if document_of(p) not in own and topic & content_words(f"{p.title} {p.text}")]
+    for passage in others[:_READ]:
+        judged = check_claim(Claim(text=sentence.text, cites=(1,)), _alone(passage))
+        if judged.check != "contradicted" or not (against := _nearest(sentence.text, [passage])):
+            continue
+        if topic and (topic == content_words(passage.title) or topic <= content_words(against[0])):
+            yield sentence.text, sentence.passages, against[0], (passage,)
+
+
+def _nearest(text: str, passages: Sequence[Passage]) -> tuple[str, Passage] | None:
+    """The sentence of the passages that has most words of a text."""
+    wanted = content_words(text)
+    said = [(plain(p.text[s.start : s.end]), p) for p in passages for s in sentences(p.text)]
+    return max(said, key=lambda one: len(wanted & content_words(one[0])), default=None)
+
+
+def _alone(passage: Passage) -> Mapping[int, Sequence[Passage]]:
+    return {1: (passage,)}

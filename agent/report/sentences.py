@@ -1,0 +1,197 @@
+"""Sentences that a report may hold: those of a passage that can be read on their own, and those that support a claim.
+
+Every sentence is checked against the passages that it cites; what is not supported by them is no `FoundSentence`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agent.checks import check_claim
+from agent.checks.claims import shown_under
+from agent.checks.page import page
+from agent.checks.pointer import pointer
+from agent.checks.relevance import content_words
+from agent.checks.tokens import sentences
+from agent.evidence import Passage
+from agent.trace import DOUBTED, Check, Claim, Evidenced, Merged, Quote, Reflected, Trace
+
+_CHARS: Final = range(30, 421)
+_LONG: Final = 300
+_WORDS: Final = 5
+_LETTERS: Final = 0.65
+"""Least share of letters and spaces."""
+_FENCE: Final = re.compile(
+    r"^[ ]{0,3}(?:```|~~~)[^\n]*\n.*?(?:^[ ]{0,3}(?:```|~~~)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_BULLET: Final = re.compile(r"(?:[-*+•‣]|\d{1,2}[.)])\s+")
+_REFERENCE: Final = re.compile(r"\s*\(\[[^\]\n]{1,200}\]\([^()\s]{1,500}\)\)")
+_LINK: Final = re.compile(r"!?\[([^\]\n]{1,200})\]\([^()\s]{1,500}\)")
+_MARKUP: Final = re.compile(
+    r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`+|\s*\[citation needed\]|(?<=[.,;!?\"”])\[(?:\d{1,3}|[a-z])\]"
+)
+_DOTS: Final = re.compile(r"(?<=\w[.]) ?[.]$")
+_ENDS: Final = re.compile(r"[.!?][\"'”’)\]]*$")
+_BEGINS: Final = re.compile(r"[\"'“‘(]*[A-Z0-9À-ÖØ-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\ud7ff]")
+_FOREIGN: Final = re.compile(r"[|›{}<>\\]|://|\*\*|```|\]\(|…$|^#")
+_LEANS: Final = frozenset(
+    "he she it they this that these those his her hers its their theirs him them such however but and also then "
+    "therefore thus otherwise so both there here instead another others meanwhile additionally furthermore moreover "
+    "similarly likewise consequently nevertheless afterwards later".split()
+)
+"""A sentence that begins with one of these is read after the one before it."""
+_REPEATS: Final = 0.6
+"""Share of common words from which on two sentences say the same."""
+
+
+@dataclass(frozen=True)
+class FoundSentence:
+    """A sentence that is supported by the passages that it cites."""
+
+    text: str
+    kind: Literal["claim", "quote"]
+    check: Check
+    passages: tuple[Passage, ...]
+    quotes: tuple[Quote, ...]
+    """Numbers are places in `passages`, from 1."""
+    start: int = 0
+    """Where it stands in its passage."""
+    after: int = -1
+    """Where the sentence before it stands."""
+    leans: bool = False
+    words: frozenset[str] = frozenset()
+
+    def before(self) -> "FoundSentence | None":
+        """The sentence of its passage that it is read after, where that can be quoted."""
+        return next((one for one in sentences_of(self.passages[0]) if one.start == self.after), None)
+
+    def repeats(self, others: Iterable["FoundSentence"]) -> bool:
+        return any(_alike(self.words, other.words) for other in others)
+
+
+def plain(text: str) -> str:
+    """A sentence without the marks of Markdown, its bullet and the addresses of its links, on one line."""
+    text = _BULLET.sub("", text, count=1) if _BULLET.match(text) else text
+    text = _MARKUP.sub("", _LINK.sub(r"\1", _REFERENCE.sub("", text)))
+    return _DOTS.sub("", " ".join(text.split()))
+
+
+def readable(text: str) -> bool:
+    """Whether a sentence of a page is prose that says something to one who has not seen the page."""
+    letters = sum(c.isalpha() or c.isspace() for c in text)
+    return (
+        len(text) in _CHARS
+        and len(text.split()) >= _WORDS
+        and letters >= _LETTERS * len(text)
+        and bool(_BEGINS.match(text))
+        and bool(_ENDS.search(text))
+        and not _FOREIGN.search(text)
+        and text.count('"') % 2 == 0
+        and text.count("(") == text.count(")")
+    )
+
+
+def supported(
+    text: str, kind: Literal["claim", "quote"], passages: Sequence[Passage], *, start: int = 0, after: int = -1
+) -> FoundSentence | None:
+    """The sentence, where the checker says that these passages support it."""
+    shown = {number: (passage,) for number, passage in enumerate(passages, start=1)}
+    judged = check_claim(Claim(text=text, cites=tuple(shown)), shown)
+    if judged.check in DOUBTED or not judged.quotes:
+        return None
+    numbers = list(dict.fromkeys(quote.number for quote in judged.quotes))
+    places = {number: place for place, number in enumerate(numbers, start=1)}
+    return FoundSentence(
+        text,
+        kind,
+        judged.check,
+        tuple(passages[number - 1] for number in numbers),
+        tuple(quote.model_copy(update={"number": places[quote.number]}) for quote in judged.quotes),
+        start,
+        after,
+        kind == "quote" and _first_word(text) in _LEANS,
+        content_words(text),
+    )
+
+
+def sentences_of(passage: Passage) -> Iterator[FoundSentence]:
+    """The sentences of a passage that can be quoted, in order."""
+    code = [match.span() for match in _FENCE.finditer(passage.text)]
+    after = -1
+    for found in sentences(passage.text):
+        text = plain(passage.text[found.start : found.end])
+        inside = any(start <= found.start < end for start, end in code)
+        quotable = not inside and readable(text)
+        if quotable and (one := supported(text, "quote", [passage], start=found.start, after=after)):
+            yield one
+        after = found.start
+
+
+def claimed(trace: Trace) -> Iterator[FoundSentence]:
+    """What a run's supported claims come to: sentences as they are, short claims as the sentences they rest on."""
+    claims, shown = claims_of(trace)
+    for claim in claims:
+        passages = [passage for number in claim.cites for passage in shown.get(number, ())]
+        if own := _whole_sentence(claim, passages):
+            yield own
+            continue
+        for quote in claim.quotes if claim.check not in DOUBTED else ():
+            for passage in shown.get(quote.number, ()):
+                if passage.text[quote.start : quote.end] == quote.text:
+                    yield from (one for one in sentences_of(passage) if _around(one, quote, passage))
+
+
+def unsaid(trace: Trace) -> Iterator[str]:
+    """The claims of a run that no page which they cite supports, and none contradicts."""
+    claims, shown = claims_of(trace)
+    for claim in claims:
+        passages = [passage for number in claim.cites for passage in shown.get(number, ())]
+        if claim.check == "not_found" and not _whole_sentence(claim, passages):
+            yield plain(claim.text)
+
+
+def claims_of(trace: Trace) -> tuple[tuple[Claim, ...], Mapping[int, tuple[Passage, ...]]]:
+    """What carries a run's answer, and the passages under their numbers as they were when it was written."""
+    wanted = trace.claims
+    at = len(trace.steps)
+    for place, step in enumerate(trace.steps):
+        if isinstance(step, Evidenced | Merged | Reflected) and step.claims == wanted:
+            at = place
+    return wanted, shown_under(trace.steps[:at])
+
+
+def _whole_sentence(claim: Claim, passages: Sequence[Passage]) -> FoundSentence | None:
+    """A claim that reads as a sentence, and not in short ("TITLE, relation: VALUE"), where its passages support it.
+
+    A small policy likes to put the page's title before a sentence of the page: without it, the sentence is checked.
+    """
+    text = plain(claim.text)
+    for title in sorted({passage.title for passage in passages}, key=len, reverse=True):
+        if title and text.startswith(plain(title)):
+            text = re.sub(r"^\s*[:—–-]\s+", "", text.removeprefix(plain(title)))
+            break
+    text = _ended(text)
+    if len(text.split()) < _WORDS or not readable(text) or pointer(text, [p.title for p in passages]):
+        return None
+    quoted = next((one for p in passages for one in sentences_of(p) if one.text == text), None)
+    return quoted or supported(text, "claim", passages)
+
+
+def _ended(text: str) -> str:
+    text = plain(text)
+    return text if _ENDS.search(text) else f"{text}."
+
+
+def _around(candidate: FoundSentence, quote: Quote, passage: Passage) -> bool:
+    """Whether a sentence of the passage holds the quoted words."""
+    line = next((one for one in page(passage.title, passage.text).lines if one.start == candidate.start), None)
+    return line is not None and line.start <= quote.start < line.end
+
+
+def _first_word(text: str) -> str:
+    return re.split(r"[\s,]", text.lstrip("\"'“‘("), maxsplit=1)[0].casefold().removesuffix("'s")
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _REPEATS * max(1, min(len(one), len(other)))
