@@ -57,9 +57,10 @@ class LibraryFolder:
     """Paths, and what is written and removed there."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Name a folder; None: one that is removed with this object, for a store in memory."""
-        self._temporary = tempfile.TemporaryDirectory(prefix="cairn-libraries-") if folder is None else None
-        self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "").expanduser()
+        """Name a folder; None: one that is there from `open` to `close`, for a store in memory."""
+        self._own = folder is None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.folder = Path(folder or "").expanduser()
 
     @property
     def files(self) -> Path:
@@ -71,6 +72,9 @@ class LibraryFolder:
         Raises:
             SetupError: others may write into it. OSError: it cannot be made.
         """
+        if self._own and self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="cairn-libraries-")
+            self.folder = Path(self._temporary.name)
         for folder in (self.folder, self.files, self.folder / "indices"):
             private_folder(folder)
         for path in self.files.glob(f"{_UPLOAD}*"):
@@ -81,6 +85,7 @@ class LibraryFolder:
         """Remove a temporary folder."""
         if self._temporary:
             self._temporary.cleanup()
+            self._temporary = None
 
     def path_of(self, id: str, name: str) -> Path:
         """Where the bytes of a file are; only its kind is taken from the name that its owner gave it."""

@@ -65,7 +65,9 @@ def test_documents_are_dropped_searched_opened_at_the_quote_and_deleted(browser:
     with tab(browser, manual) as watched:
         page = watched.page
         drop(watched, ".box", engineer__md=ENGINEER, ferry__html=FERRY, picture__xyz="no text")
-        expect(page.locator(".uploads")).to_contain_text("3 files uploaded; ready; 1 file could not be read", timeout=90_000)
+        expect(page.locator(".uploads")).to_contain_text(
+            "3 files uploaded; ready; 1 file could not be read", timeout=90_000
+        )
         expect(page.get_by_label("Search in")).to_have_value(watched.api("/v1/vector_stores")["data"][0]["id"])
         watched.ask(f"Where was Hulda {WORD} born?")
         watched.ended()
@@ -132,3 +134,41 @@ def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_smal
         expect(page.locator(".cards")).to_contain_text("notes/deep/b.txt")
         expect(page.locator(".library > .meta")).to_contain_text("2 documents")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing is wider than the screen"
+
+
+def test_a_report_is_researched_on_the_page_and_taken_along(browser: Browser, manual: str):
+    with tab(browser, manual) as watched:
+        page = watched.page
+        drop(watched, ".box", engineer__md=ENGINEER, ferry__html=FERRY)
+        expect(page.locator(".uploads")).to_contain_text("ready", timeout=90_000)
+        page.get_by_text("Report", exact=True).click()
+        page.fill("#question", f"The works of Hulda {WORD}")
+        page.press("#question", "Enter")
+        expect(page.locator(".report .uploads")).to_contain_text("searches", timeout=30_000)
+        expect(page.locator(".report .uploads")).to_contain_text("Done", timeout=200_000)
+        expect(page.locator(".report section").first).to_contain_text(WORD)
+        page.locator(".report section p .chip").first.click()
+        expect(page.locator(".document .passage.here")).to_be_visible()
+        page.go_back()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Markdown").click()
+        assert WORD in download.value.path().read_text("utf-8")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Word").click()
+        assert download.value.path().read_bytes().startswith(b"PK")
+
+
+def test_settings_are_checked_and_saved_on_the_page(
+    browser: Browser, manual: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with tab(browser, manual) as watched:
+        page = watched.page
+        page.get_by_role("link", name="Settings").click()
+        page.get_by_label("Address").fill("http://127.0.0.1:9/v1")
+        page.get_by_label("Name").fill("qwen3:8b")
+        page.get_by_role("button", name="Check").click()
+        expect(page.locator(".setting").filter(has_text="Address")).to_contain_text("start the server", timeout=60_000)
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("restart the server to use it")).to_be_visible()
+    assert "qwen3:8b" in (tmp_path / "cairn" / "settings.toml").read_text("utf-8")
