@@ -21,7 +21,8 @@ OUT: Final = Path(__file__).parent / "settings.md"
 HEAD: Final = """# Settings
 
 - A flag overrides the environment, the environment overrides `cairn.toml` in the current folder (or the file that
-  `--config` names), and that overrides the default.
+  `--config` names), that overrides your own settings file, which the page's [Settings](page.md#settings) write, and
+  that overrides the default.
 - In the environment a setting is `CAIRN_` and its name in capitals; a setting of a table has two underscores between:
   `CAIRN_BUDGETS__ROUNDS=2`. Write lists with commas there: `CAIRN_SOURCES=web,news`.
 - Unknown names are refused; the error names the nearest setting. Put secrets into the environment.
