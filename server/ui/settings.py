@@ -39,15 +39,17 @@ class _Known:
     hint: str = ""
 
 
+_LIVE: Final = "Live sources: web, news, arXiv, Wikipedia, Wikidata"
+_LABELS: Final = {"gnews": "GNews"}
 _KNOWN: Final = (
     _Known("base_url", "Address", "Model", checks=("policy",), hint="http://127.0.0.1:11434/v1"),
     _Known("model", "Name", "Model", checks=("model",), hint="qwen3:8b"),
     _Known("api_key", "Key", "Model", "secret"),
     _Known("corpus", "Folder or index", "Documents on this machine", checks=("corpus",), hint="/home/me/papers"),
     _Known("kg", "Graph file", "Documents on this machine", checks=("kg",)),
-    _Known("live", "Search the live web, news, arXiv, Wikipedia and Wikidata", "Live sources", "switch", ("live",)),
-    *(_Known(f"{name}_key", name.capitalize(), "Live sources", "secret", (name,)) for name in KEYED),
-    _Known("searxng_url", "SearXNG", "Live sources", checks=("searxng",), hint="https://searx.example.org"),
+    _Known("live", "Search them", _LIVE, "switch", ("live",)),
+    *(_Known(f"{name}_key", _LABELS.get(name, name.capitalize()), _LIVE, "secret", (name,)) for name in KEYED),
+    _Known("searxng_url", "SearXNG", _LIVE, checks=("searxng",), hint="https://searx.example.org"),
     _Known("answer_style", "Answers show", "Answers", "choice"),
 )
 _NAMES: Final = {known.name: known for known in _KNOWN}

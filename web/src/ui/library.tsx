@@ -9,7 +9,7 @@ import { go, home, toDocument, toLibrary } from "../app/route";
 import { complain, facts, options } from "../app/state";
 import { count } from "../run/labels";
 import { Icon } from "./icons";
-import { Attach, Uploads, take } from "./upload";
+import { Uploads, take } from "./upload";
 
 const PAGE = 100;
 
@@ -113,7 +113,7 @@ function One({ library }: { library: LibraryObject }) {
         }}
       >
         <p>
-          Drop files, folders or a link here, or <Attach to={library.id} label="Choose files" /> <Folder to={library.id} />
+          Drop files, folders or a link here, or choose <Choose to={library.id} /> or <Choose to={library.id} folder />
         </p>
         <p class="meta">{facts.value?.suffixes.join(" ")}</p>
         <form
@@ -161,15 +161,15 @@ function Indexing({ library }: { library: LibraryObject }) {
   );
 }
 
-function Folder({ to }: { to: string }) {
+function Choose({ to, folder = false }: { to: string; folder?: boolean }) {
   return (
     <label class="as-link">
-      a folder
+      {folder ? "a folder" : "files"}
       <input
         class="hidden"
         type="file"
         multiple
-        {...{ webkitdirectory: true }}
+        {...(folder ? { webkitdirectory: true } : { accept: facts.value?.suffixes.join(",") ?? "" })}
         onChange={(event) => {
           void addFiles([...(event.currentTarget.files ?? [])].filter(({ name }) => !name.startsWith(".")), to);
           event.currentTarget.value = "";

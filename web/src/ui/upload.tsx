@@ -29,7 +29,7 @@ export function Scope() {
   );
 }
 
-export function Attach({ to, label = "Add documents" }: { to?: string; label?: string }) {
+export function Attach() {
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
@@ -42,11 +42,11 @@ export function Attach({ to, label = "Add documents" }: { to?: string; label?: s
         aria-hidden="true"
         accept={facts.value?.suffixes.join(",")}
         onChange={(event) => {
-          void addFiles([...(event.currentTarget.files ?? [])], to);
+          void addFiles([...(event.currentTarget.files ?? [])]);
           event.currentTarget.value = "";
         }}
       />
-      <button type="button" class="quiet round-button" aria-label={label} title={label} onClick={() => input.current?.click()}>
+      <button type="button" class="quiet round-button" aria-label="Add documents" title="Add documents" onClick={() => input.current?.click()}>
         <Icon name="clip" />
       </button>
     </>
