@@ -76,6 +76,7 @@ def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[
         "web": [_backend(settings, client, name, "web") for name in settings.web if name in usable],
         "news": [_backend(settings, client, name, "news") for name in settings.news if name in usable],
         **_open(settings, client),
+        **{name: [_standalone(settings, client, name)] for name in settings.standalone},
     }
     return {name: backends for name, backends in found.items() if backends}
 
@@ -84,7 +85,7 @@ def _backend(
     settings: CairnSettings, client: "httpx2.AsyncClient", name: WebBackend | NewsBackend, topic: Topic
 ) -> "Backend":
     """One backend of web or news."""
-    from agent.sources.live import brave, gnews, searxng, serper, tavily
+    from agent.sources.live import brave, ddgs, exa, gnews, searxng, serper, tavily
 
     match name:
         case "tavily":
@@ -99,12 +100,18 @@ def _backend(
             price = settings.prices.get(name, brave.USD_PER_CREDIT)
             key, base = settings.brave_key.get_secret_value(), settings.brave_url
             return brave.BraveSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+        case "exa":
+            price = settings.prices.get(name, exa.USD_PER_CREDIT)
+            key, base = settings.exa_key.get_secret_value(), settings.exa_url
+            return exa.ExaSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
         case "gnews":
             price = settings.prices.get(name, gnews.USD_PER_CREDIT)
             key, base = settings.gnews_key.get_secret_value(), settings.gnews_url
             return gnews.GNewsSource(client, key=key, base=base, usd_per_credit=price)
         case "searxng":
             return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
+        case "ddgs":
+            return ddgs.DdgsSource(topic=topic)
         case _:
             assert_never(name)
 
@@ -119,6 +126,19 @@ def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, l
     wiki = MediaWikiSource(client, base=settings.wiki_url)
     wikidata = WikidataSource(client, base=settings.wikidata_url, sparql_base=settings.sparql_url)
     return {"arxiv": [arxiv], "wiki": [wiki], "kg": [wikidata]}
+
+
+def _standalone(settings: CairnSettings, client: "httpx2.AsyncClient", name: str) -> "Backend":
+    """A source of papers or code."""
+    from agent.sources.live.github import GitHubSource
+    from agent.sources.live.openalex import OpenAlexSource
+    from agent.sources.live.pubmed import PubMedSource
+    from agent.sources.live.semanticscholar import SemanticScholarSource
+
+    kinds = (OpenAlexSource, PubMedSource, SemanticScholarSource, GitHubSource)
+    kind = next(kind for kind in kinds if kind.name == name)
+    key: str = getattr(settings, f"{name}_key").get_secret_value()
+    return kind(client, base=getattr(settings, f"{name}_url"), key=key)
 
 
 def _limits(settings: CairnSettings, name: str, own: "Limits") -> "Limits":

@@ -15,8 +15,9 @@ SOURCE_NAMES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg")
 """The names that a plan may use besides `all`."""
 NEWEST_WORLD: Final = "test-v2"
 _NEEDS: Final = {
-    "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
-    "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
+    "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY, CAIRN_EXA_KEY or CAIRN_SEARXNG_URL, or the extra ddgs",
+    "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY, CAIRN_EXA_KEY or CAIRN_SEARXNG_URL, "
+    "or the extra ddgs",
 }
 
 

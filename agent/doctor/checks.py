@@ -8,6 +8,7 @@ from agent.doctor import local, models, remote
 from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.settings.live import STANDALONE
 from agent.sources.base import credits_of
 from agent.sources.plugins import BUILT_IN
 
@@ -101,19 +102,21 @@ def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:
         if _searches(settings, source) and not set(_order(settings, source)) & set(usable):
             yield DoctorCheck(source, partial(_no_backend, settings, source))
     for name in _wanted(settings):
-        if name in _OPEN.values() or name in usable:
+        if name in (*_OPEN.values(), *STANDALONE, *usable):
             yield DoctorCheck(name, partial(_backend, settings, name, probe=probe))
         else:
             yield DoctorCheck(name, partial(_left_out, name))
 
 
 async def _no_backend(settings: CairnSettings, source: str) -> CheckResult:
-    wanted = " or ".join(remote.needs(name) for name in _order(settings, source))
-    says, fix = f"no backend of {source} is set up", f"set {wanted}"
+    wanted = " or ".join(remote.needs(name) for name in _order(settings, source) if name != "ddgs")
+    says, fix = f"no backend of {source} is set up", f"set {wanted}, or {remote.INSTALL_DDGS}"
     return bad(says, fix) if source in settings.sources else warn(says, fix)
 
 
 async def _left_out(name: str) -> CheckResult:
+    if name == "ddgs":
+        return skipped(f"left out: its extra is not installed; {remote.INSTALL_DDGS}")
     return skipped(f"left out: {remote.needs(name)} is not set")
 
 
@@ -143,7 +146,7 @@ def _wanted(settings: CairnSettings) -> list[str]:
     """Names of the backends that the wanted sources may ask."""
     names = [name for source in ("web", "news") if _searches(settings, source) for name in _order(settings, source)]
     names += [name for source, name in _OPEN.items() if _searches(settings, source)]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys([*names, *settings.standalone]))
 
 
 def _order(settings: CairnSettings, source: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
-from agent.settings.live import KEYED
+from agent.settings.live import KEYED, STANDALONE
 from agent.settings.local_file import is_loopback
 from agent.sources.base import SearchRequest, ask, credits_of
 
@@ -29,6 +29,7 @@ _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
 _SETTINGS: Final = {"mediawiki": "wiki"}
 """Where a backend and its settings have different names."""
+INSTALL_DDGS: Final = "pip install 'cairn-search[ddgs]' for a search without a key"
 _FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
     "quota": "wait until the quota is renewed, take a larger plan, or put another backend first",
@@ -234,13 +235,15 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
     said = str(error)
     if name == "searxng" and error.kind in ("auth", "rate"):
         return bad(f"{error.kind}: {said}")
+    if name == "ddgs":
+        return warn(f"{error.kind}: {said}", "set the key of a search service: engines block those who scrape them")
     fix = _FIXES[error.kind].format(
         name=name,
         setting=needs(name),
         setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
         url=_url(settings, name),
     )
-    if error.kind == "auth" and name not in KEYED:
+    if error.kind == "auth" and name not in (*KEYED, *STANDALONE):
         fix = f"check what {_url(settings, name)} requires of its clients; it needs no key"
     return CheckResult("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 

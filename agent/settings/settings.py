@@ -128,8 +128,6 @@ class CairnSettings(LiveSettings, ServerSettings):
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Of sampling; left out, the protocol's own, which is 0 for most: greedy."""
 
-    sources: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
-    """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
     world: str = ""

@@ -14,7 +14,7 @@ from agent.errors import SetupError
 from agent.sources.base import SearchRequest, Source
 
 GROUP: Final = "cairn.sources"
-BUILT_IN: Final = frozenset({"web", "news", "arxiv", "wiki", "corpus", "kg", "world", "all"})
+BUILT_IN: Final = frozenset("web news arxiv wiki corpus kg world all openalex pubmed semanticscholar github".split())
 """Names that no plug-in can have."""
 _NAME: Final = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
 """What a plan can name."""
