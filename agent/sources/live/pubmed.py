@@ -31,8 +31,8 @@ class PubMedSource(StandaloneSource):
     async def _rows(self, text: str, wanted: ReadFilters, limit: int) -> Iterable[ResultRow]:
         since, until = (day.replace("-", "/") for day in self._days(wanted))
         dates = {"datetype": "pdat", "mindate": since or "1800", "maxdate": until or "3000"} if since or until else {}
-        asked = {"term": text, "retmax": str(limit), "retmode": "json", "sort": "relevance", **dates}
-        ids = self._ids(self._api.parse(await self._sent("esearch", asked)))
+        form = {"term": text, "retmax": str(limit), "retmode": "json", "sort": "relevance", **dates}
+        ids = self._ids(self._api.parse(await self._sent("esearch", form)))
         if not ids:
             return ()
         return read_articles((await self._sent("efetch", {"id": ",".join(ids[:limit]), "retmode": "xml"})).body)
