@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from agent.sources.base import Source
     from agent.sources.limits import Limits
+    from agent.sources.mcp.source import McpSource
     from agent.sources.resilience.resilient import Backend
     from agent.sources.resilience.store import AnswerStore
 
@@ -67,6 +68,59 @@ def plugin_source(settings: CairnSettings, name: str) -> "Source":
     limits = _limits(settings, name, limits_of(source))
     store = _store(settings) if limits.keep_seconds else None
     return resilient_plugin(name, source, limits=limits, store=store)
+
+
+def mcp_source(settings: CairnSettings, name: str) -> "Source":
+    """A tool of an MCP server with the same resilience as a plug-in. Nothing is started before its first search.
+
+    Raises:
+        SetupError: a name that is another source's, a variable that is not set, a key that would be sent unencrypted.
+    """
+    from agent.sources.resilience.resilient import resilient_plugin
+
+    _retry_in_silence()
+    source = bare_mcp_source(settings, name)
+    limits = _limits(settings, name, source.limits)
+    return resilient_plugin(name, source, limits=limits, store=_store(settings) if limits.keep_seconds else None)
+
+
+def bare_mcp_source(settings: CairnSettings, name: str) -> "McpSource":
+    """The same without resilience.
+
+    Raises:
+        SetupError: as `mcp_source`.
+    """
+    from agent.settings import secret_named
+    from agent.settings.local_file import refuse_plain_key
+    from agent.sources.mcp.http import HttpTransport
+    from agent.sources.mcp.source import McpSource
+    from agent.sources.mcp.stdio import StdioTransport
+    from agent.sources.plugins import refuse_name
+
+    table = settings.mcp[name]
+    refuse_name(name, f"[mcp.{name}]")
+    if name in settings.plugins:
+        raise SetupError(f"[mcp.{name}] and [plugins.{name}] name one source twice; rename one of them")
+    key = secret_named(table.key_variable).get_secret_value() if table.key_variable else ""
+    refuse_plain_key(table.url, key, allowed=settings.plain_http, what=f"the url of [mcp.{name}]")
+    environment = {one: secret_named(one).get_secret_value() for one in table.environment}
+
+    def transport() -> HttpTransport | StdioTransport:
+        if table.url:
+            return HttpTransport(table.url, key=key, seconds=table.seconds)
+        return StdioTransport(table.command, environment=environment)
+
+    return McpSource(
+        name,
+        transport,
+        tool=table.tool,
+        query=table.query,
+        limit=table.limit,
+        arguments=table.arguments,
+        seconds=table.seconds,
+        most_chars=table.most_chars,
+        secrets=(key, *environment.values()),
+    )
 
 
 def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":

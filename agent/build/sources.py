@@ -22,8 +22,8 @@ _NEEDS: Final = {
 
 
 def has_sources(settings: CairnSettings) -> bool:
-    """Whether documents, a graph, the live web or a plug-in are configured: they come before any little world."""
-    return bool(settings.is_live or settings.corpus or settings.kg or _plugins(settings))
+    """Whether anything of the user's is configured, or the live web: it comes before any little world."""
+    return bool(settings.is_live or settings.corpus or settings.kg or settings.mcp or _plugins(settings))
 
 
 def uses_world(settings: CairnSettings) -> bool:
@@ -121,7 +121,7 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
 
 def _plugins(settings: CairnSettings) -> list[str]:
     """Names of the plug-ins that the settings mean: those with options, and those that `sources` names."""
-    named = [name for name in settings.sources if name not in (*SOURCE_NAMES, "all")]
+    named = [name for name in settings.sources if name not in (*SOURCE_NAMES, "all", *settings.mcp)]
     if not settings.plugins and not named:
         return []
     from agent.sources.plugins import installed
@@ -130,7 +130,7 @@ def _plugins(settings: CairnSettings) -> list[str]:
 
 
 def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
-    """What the user brought: documents, a graph, plug-ins."""
+    """What the user brought: documents, a graph, plug-ins, MCP servers."""
     own: dict[str, Source] = {}
     if uses_manual(settings):
         from agent.build.manual import open_manual
@@ -148,4 +148,8 @@ def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
         from agent.build.backends import plugin_source
 
         own[name] = plugin_source(settings, name)
+    for name in settings.mcp:
+        from agent.build.backends import mcp_source
+
+        own[name] = mcp_source(settings, name)
     return own

@@ -83,6 +83,7 @@ def _sources(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
         checks.append(DoctorCheck("kg", partial(local.check_graph, settings)))
     options = {name: settings.plugins.get(name, {}) for name in _plugins(settings)}
     checks += [DoctorCheck(name, partial(local.check_plugin, name, given)) for name, given in options.items()]
+    checks += [DoctorCheck(name, partial(remote.check_mcp, settings, name), slow=True) for name in settings.mcp]
     return [*checks, *(_live(settings, probe=probe) if settings.is_live else [DoctorCheck("live", _no_live)])]
 
 
@@ -92,7 +93,11 @@ async def _no_live() -> CheckResult:
 
 def _plugins(settings: CairnSettings) -> list[str]:
     """Those with options, and what `sources` names beside the built-in ones: where there is none, its check says so."""
-    return list(dict.fromkeys([*settings.plugins, *(name for name in settings.sources if name not in BUILT_IN)]))
+    return list(
+        dict.fromkeys(
+            [*settings.plugins, *(name for name in settings.sources if name not in (*BUILT_IN, *settings.mcp))]
+        )
+    )
 
 
 def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:

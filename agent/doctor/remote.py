@@ -27,6 +27,7 @@ LOW: Final = 0.05
 _SECONDS: Final = 12.0
 _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
+_NAMED_TOOLS: Final = 12
 _SETTINGS: Final = {"mediawiki": "wiki"}
 """Where a backend and its settings have different names."""
 INSTALL_DDGS: Final = "pip install 'cairn-search[ddgs]' for a search without a key"
@@ -250,3 +251,20 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
 
 def _url(settings: CairnSettings, name: str) -> str:
     return cast(str, getattr(settings, f"{_SETTINGS.get(name, name)}_url")).replace("{lang}", "en")
+
+
+async def check_mcp(settings: CairnSettings, name: str) -> CheckResult:
+    """An MCP server is started or reached, and its tools are listed; none is called."""
+    from agent.build.backends import bare_mcp_source
+
+    source = bare_mcp_source(settings, name)
+    try:
+        server, call = await source.opened()
+    except SourceError as error:
+        return bad(f"{error.kind}: {source.without_secrets(str(error))}", f"correct [mcp.{name}] in cairn.toml")
+    finally:
+        await source.aclose()
+    tools = [tool.name for tool in server.tools]
+    more = len(tools) - _NAMED_TOOLS
+    listed = ", ".join(tools[:_NAMED_TOOLS]) + (f" and {more} more" if more > 0 else "")
+    return ok(f"answers with {listed}; a search calls {call.tool}({call.query}=…)")

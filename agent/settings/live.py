@@ -3,9 +3,18 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode
 
 WEB_BACKENDS: Final = ("tavily", "serper", "searxng", "brave", "exa", "ddgs")
@@ -44,6 +53,43 @@ class LimitSettings(BaseModel):
     breaker_seconds: float | None = Field(default=None, gt=0)
     keep_seconds: float | None = Field(default=None, ge=0)
     stale_seconds: float | None = Field(default=None, ge=0)
+
+
+class McpSettings(BaseModel):
+    """One tool of an MCP server that is searched as a source."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str = ""
+    """Of a server that speaks streamable HTTP, such as https://example.org/mcp."""
+    key_variable: str = ""
+    """Environment variable whose value is sent to that URL as a bearer token; empty: none."""
+    command: tuple[str, ...] = ()
+    """Instead of a URL: the program, with its arguments, of a server that speaks on its standard streams."""
+    environment: tuple[str, ...] = ()
+    """Environment variables that its process gets beside PATH, HOME and their like."""
+    tool: str = ""
+    """Which tool; left out, the only one, or the only one whose name says that it searches."""
+    query: str = ""
+    """The argument that gets the query; left out, found in the tool's schema."""
+    limit: str = ""
+    """The argument that gets the number of results; left out, none."""
+    arguments: Mapping[str, Any] = Field(default_factory=dict[str, Any])
+    """The other arguments, the same in each call."""
+    seconds: float = Field(default=20.0, gt=0, le=600)
+    """For one call."""
+    most_chars: int = Field(default=50_000, ge=1, le=1_000_000)
+    """Of one answer; the rest is left out."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if bool(self.url) == bool(self.command):
+            raise ValueError("it needs either a url or a command")
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise ValueError("its url must begin with https:// or http://")
+        if (self.key_variable and not self.url) or (self.environment and not self.command):
+            raise ValueError("key_variable belongs to a url, and environment to a command")
+        return self
 
 
 class LiveSettings(BaseSettings):
@@ -96,10 +142,12 @@ class LiveSettings(BaseSettings):
     github_url: str = "https://api.github.com"
     plugins: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict[str, Mapping[str, Any]])
     """Options of sources that other packages bring, by the source's name."""
+    mcp: Mapping[str, McpSettings] = Field(default_factory=dict[str, McpSettings])
+    """MCP servers that are searched, by the source's name: `[mcp.NAME]` with `url` or `command`, `tool`, `query`."""
     prices: Mapping[str, float] = Field(default_factory=dict[str, float])
     """US dollars for one credit of a backend, by its name, where your plan differs from the usual price."""
     limits: Mapping[str, LimitSettings] = Field(default_factory=dict[str, LimitSettings])
-    """Limits of a backend or of a plug-in with a table of its own, by its name."""
+    """Limits of a backend, or of a plug-in or MCP server with a table of its own, by its name."""
 
     cache: str = "~/.cache/cairn/searches"
     """Folder of the query cache, or a redis:// URL; empty: no cache."""
@@ -124,7 +172,8 @@ class LiveSettings(BaseSettings):
     @field_validator("prices", "limits")
     @classmethod
     def _of_backends(cls, given: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
-        known = (*BACKENDS, *(info.data.get("plugins", ()) if info.field_name == "limits" else ()))
+        own = (*info.data.get("plugins", ()), *info.data.get("mcp", ())) if info.field_name == "limits" else ()
+        known = (*BACKENDS, *own)
         for name in given:
             if name not in known:
                 raise ValueError(f"there is no backend {name!r}; choose from: {', '.join(known)}")

@@ -297,8 +297,8 @@ def _names() -> list[str]:
     return [name for name in CairnSettings.model_fields if name not in _TABLES] + nested
 
 
-_BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "VLLM__MORE")
-"""Settings that hold one entry a backend or plug-in: what follows their name is free."""
+_BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "MCP", "VLLM__MORE")
+"""Settings that hold one entry a backend, plug-in or server: what follows their name is free."""
 
 
 def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
