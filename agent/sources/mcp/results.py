@@ -9,12 +9,14 @@ from typing import Any, Final, cast
 
 from agent.outbound.urls import split_url
 from agent.sources.live.dates import iso_date, utc_now
-from agent.sources.live.reading import ResultRow, objects, text_of, url_of
+from agent.sources.live.reading import ResultRow, objects, text_of, texts, url_of
 from agent.sources.pages.part import best_part
 
 MAX_PART: Final = 3_000
 """Characters of one text; of a longer one, the part that fits the query."""
 _TEXTS: Final = ("text", "content", "snippet", "body", "description", "summary", "abstract", "excerpt")
+_LISTS: Final = ("highlights", "snippets", "chunks", "observations")
+"""Lists of texts."""
 _TITLES: Final = ("title", "name", "heading")
 _URLS: Final = ("url", "link", "href", "uri")
 _DATES: Final = ("date", "published", "published_date", "publishedDate", "published_at", "updated_at", "created_at")
@@ -58,7 +60,9 @@ def _rows(result: Any, title: str) -> Iterator[ResultRow]:
             yield ResultRow(title=_last(address) or title, text=text_of(block.resource.text), url=url_of(address))
         elif block.type == "text":
             text = text_of(block.text)
-            yield from listed_rows(_json(text)) or ([ResultRow(title=title, text=text)] if text else [])
+            value = _json(text)
+            whole = [] if not text or _holds_nothing(value) else [ResultRow(title=title, text=text)]
+            yield from listed_rows(value) or whole
 
 
 def listed_rows(value: Any, *, depth: int = 0) -> list[ResultRow]:
@@ -79,6 +83,7 @@ def listed_rows(value: Any, *, depth: int = 0) -> list[ResultRow]:
 
 def _row(one: Mapping[str, Any]) -> ResultRow | None:
     text, title, url = (_first(one, names) for names in (_TEXTS, _TITLES, _URLS))
+    text = text or next((joined for name in _LISTS if (joined := "\n".join(texts(one.get(name))))), "")
     if not text and not (title and url):
         return None
     date = next((day for name in _DATES if (day := iso_date(one.get(name), now=utc_now()))), "")
@@ -117,6 +122,12 @@ def _linked(link: Any) -> ResultRow:
 def _last(address: str) -> str:
     """The last part of an address's path."""
     return split_url(address).path.rstrip("/").rpartition("/")[2]
+
+
+def _holds_nothing(value: Any) -> bool:
+    """`[]`, or `{"results": []}`."""
+    inner = cast(dict[str, Any], value).values() if isinstance(value, dict) else [value]
+    return value is not None and all(isinstance(one, list) and not one for one in inner)
 
 
 def _json(text: str) -> Any:

@@ -34,7 +34,7 @@ def called() -> dict[str, Any]:
 def answer(method: str) -> dict[str, Any] | None:
     match method:
         case "initialize":
-            version = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+            version: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
             return {**version, "serverInfo": {"name": "raw", "version": "1"}}
         case "tools/list":
             pages = {"nextCursor": "again"} if MODE == "pages" else {}

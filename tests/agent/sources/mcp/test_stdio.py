@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ LINUX = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks into /
 SERVER = [*GOOD, "stdio"]
 
 
-def failure(mode: str, **options: float) -> SourceError:
+def failure(mode: str, **options: Any) -> SourceError:
     source = stdio([*RAW, mode], **options)
     with pytest.raises(SourceError) as caught:
         found(source)

@@ -86,6 +86,17 @@ def test_rows_are_found_inside_of_objects_and_nothing_else_is_taken_for_one():
     assert listed_rows([{"title": "no text and no address"}]) == listed_rows("text") == listed_rows(None) == []
 
 
+@pytest.mark.parametrize("text", ["[]", "{}", '{"entities": [], "relations": []}', "  "])
+def test_a_list_that_is_empty_is_no_passage(text: str):
+    result = CallToolResult(content=[TextContent(type="text", text=text)])
+    assert rows_of_result(result, title="t", query="q", most_chars=100) == []
+
+
+def test_lists_of_texts_are_one_text():
+    (row,) = listed_rows({"entities": [{"name": "Lina", "observations": ["She measures.", "She climbs."]}]})
+    assert (row.title, row.text) == ("Lina", "She measures.\nShe climbs.")
+
+
 def test_an_address_that_is_none_of_the_web_and_signs_that_no_text_has_are_left_out():
     (row,) = listed_rows([{"title": "a\x00b", "text": "x\ud800y", "url": "javascript:alert(1)"}])
     assert (row.title, row.text, row.url) == ("ab", "xy", "")
