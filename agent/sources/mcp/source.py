@@ -13,7 +13,7 @@ from agent.sources.limits import Limits
 from agent.sources.live.reading import passages
 from agent.sources.mcp.connection import START_SECONDS, Connection, OpenServer, Transport, failure
 from agent.sources.mcp.results import rows_of_result
-from agent.sources.mcp.tool import Call, chosen_call, first_text
+from agent.sources.mcp.tool import QueryCall, chosen_call, first_text
 
 SPARE_SECONDS: Final = 2.0
 """That one try has beside the call, to say how it failed."""
@@ -87,7 +87,7 @@ class McpSource:
         )
         return SearchResult(tuple(kept), backend=self.name, notes=notes)
 
-    async def opened(self) -> tuple[OpenServer, Call]:
+    async def opened(self) -> tuple[OpenServer, QueryCall]:
         """The server, with the call that a search makes.
 
         Raises:
@@ -107,7 +107,7 @@ class McpSource:
         if connection is not None:
             await connection.aclose()
 
-    async def _called(self, server: OpenServer, call: Call, request: SearchRequest) -> Any:
+    async def _called(self, server: OpenServer, call: QueryCall, request: SearchRequest) -> Any:
         from mcp.shared.exceptions import MCPError
 
         seconds = min(self._seconds, request.seconds_left)

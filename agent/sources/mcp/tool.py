@@ -17,7 +17,7 @@ _SHOWN: Final = 12
 
 
 @dataclass(frozen=True)
-class Call:
+class QueryCall:
     """A call with room for a query."""
 
     tool: str
@@ -35,7 +35,7 @@ class Call:
 
 def chosen_call(
     tools: Sequence[Any], *, name: str, tool: str, query: str, limit: str, fixed: Mapping[str, Any]
-) -> Call:
+) -> QueryCall:
     """The call that the settings describe.
 
     Args:
@@ -58,7 +58,7 @@ def chosen_call(
                 f"the tool {found.name!r} of {name} has no argument {argument!r}{nearest(argument, properties)}"
             )
     argument = query or _query(found.name, schema, properties, name=name, taken={limit, *fixed})
-    return Call(found.name, argument, limit, fixed, text_of(found.title) or found.name)
+    return QueryCall(found.name, argument, limit, fixed, text_of(found.title) or found.name)
 
 
 def _tool(tools: Sequence[Any], *, name: str, wanted: str) -> Any:

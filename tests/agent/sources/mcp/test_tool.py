@@ -7,7 +7,7 @@ from mcp_types import CallToolResult, TextContent, Tool
 
 from agent.errors import SourceError
 from agent.sources.mcp.results import listed_rows, rows_of_result
-from agent.sources.mcp.tool import Call, chosen_call
+from agent.sources.mcp.tool import QueryCall, chosen_call
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
@@ -17,7 +17,7 @@ def tool(name: str, *, required: tuple[str, ...] = (), **properties: Any) -> Too
     return Tool(name=name, input_schema={"type": "object", "properties": properties, "required": list(required)})
 
 
-def call(*tools: Tool, **wanted: Any) -> Call:
+def call(*tools: Tool, **wanted: Any) -> QueryCall:
     given: dict[str, Any] = {"tool": "", "query": "", "limit": "", "fixed": {}, **wanted}
     return chosen_call(tools, name="papers", **given)
 
