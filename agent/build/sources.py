@@ -1,6 +1,8 @@
 """From settings to sources by the names that plans use. Each kind is imported where it is built."""
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError, nearest
@@ -49,6 +51,8 @@ def build_sources(settings: CairnSettings) -> "dict[str, Source]":
     Raises:
         SetupError: a name that no source has, a source without a backend, something that cannot be read.
     """
+    if settings.watch and settings.corpus is None:
+        raise SetupError("there is nothing to watch; name the folder of your documents with --corpus DIR")
     if uses_world(settings):
         from agent.world import load_world
 
@@ -137,9 +141,7 @@ def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
 
         own["corpus"] = open_manual()
     if settings.corpus is not None:
-        from agent.sources.corpus.hybrid import open_corpus
-
-        own["corpus"] = open_corpus(settings.corpus, mode=settings.retrieval, rerank=settings.rerank or None)
+        own["corpus"] = _corpus(settings, settings.corpus)
     if settings.kg is not None:
         from agent.sources.kg.source import KgSource
 
@@ -153,3 +155,15 @@ def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
 
         own[name] = mcp_source(settings, name)
     return own
+
+
+def _corpus(settings: CairnSettings, path: Path) -> "Source":
+    """The user's documents, watched where the settings say so."""
+    from agent.sources.corpus.hybrid import open_corpus
+
+    opened = partial(open_corpus, mode=settings.retrieval, rerank=settings.rerank or None)
+    if not settings.watch:
+        return opened(path)
+    from agent.build.watched import WatchedSource
+
+    return WatchedSource(path, opened)

@@ -166,6 +166,8 @@ class LiveSettings(BaseSettings):
     """Of that endpoint."""
     retrieval: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
     """How a corpus is searched: auto is hybrid where its index has a dense part, BM25 where not."""
+    watch: bool = False
+    """Watch the documents of `corpus`, and update their index when they change; for a server."""
     rerank: str = ""
     """Name or folder of a cross-encoder that orders the corpus's best passages again."""
 
