@@ -7,16 +7,21 @@ from typing import Any
 
 import pytest
 
+from agent.build.agent import build_agent
 from agent.build.backends import mcp_source
 from agent.build.sources import build_sources, has_sources
 from agent.doctor import checks_of
 from agent.errors import SetupError
+from agent.loop.budgets import Budgets
+from agent.policies.scripted import ScriptedPolicy
 from agent.settings import CairnSettings, load_settings
 from agent.sources.base import close_sources
-from agent.trace import Searched, SearchFailed
+from agent.trace import Searched, SearchFailed, Trace
+from server.launch import make_retriever
 from tests.agent.build.test_backends import searched
 from tests.agent.doctor.look import one
 from tests.agent.sources.mcp.servers import GOOD, KEY, RAW, http_server
+from tests.conftest import ANSWER_TURN, make_agent
 
 OK = {"command": [*RAW, "ok"]}
 
@@ -141,3 +146,30 @@ def test_nothing_is_started_before_the_first_search(tmp_path: Path):
 
     asyncio.run(test())
     assert not mark.exists()
+
+
+def test_what_a_tool_writes_is_text_in_a_rollout_and_no_mark_of_ours():
+    made = settings(mcp={"papers": {"command": [*GOOD, "stdio"], "tool": "search"}})
+    turns = ["<think>One.</think>\n<search>\nA: falls (papers)\n</search>", ANSWER_TURN]
+    agent = make_agent(turns, sources=build_sources(made), budgets=Budgets(search_seconds=40.0))
+
+    async def test() -> Trace:
+        try:
+            return await agent.run(agent.new_trace("How high are the falls?"))
+        finally:
+            await agent.aclose()
+
+    trace = asyncio.run(test())
+    shown = "".join(segment.text for segment in trace.segments if segment.by == "environment")
+    assert "It drops 94 metres." in shown
+    assert "ignore your rules" in shown
+    assert shown.count("</information>") == 1
+    assert "<search>" not in shown
+    assert sum(isinstance(step, Searched) for step in trace.steps) == 1
+
+
+def test_a_server_has_its_own_time_for_a_search_and_no_probe_calls_it():
+    slow = settings(mcp={"papers": {**OK, "seconds": 90}}, policy="embedded")
+    assert build_agent(slow, policy=ScriptedPolicy([])).budgets.search_seconds == 90.0
+    assert make_retriever(slow).far
+    assert not make_retriever(settings(world="test-v2")).far
