@@ -65,7 +65,7 @@ def test_a_file_that_comes_changes_or_goes_is_seen_without_a_new_start(docs: Pat
         (docs / "river.md").write_text("# Tana\n\nThe river Tana is 361 km long.\n", encoding="utf-8")
         await until(lambda: found(source, "river Tana", "361 km"))
         (docs / "falls.md").write_text(
-            "# Falls\n\nThe Aurora Falls drop 95 metres, as measured anew.\n", encoding="utf-8"
+            "# Falls\n\nThe Aurora Falls drop 95 metres, as measured again.\n", encoding="utf-8"
         )
         await until(lambda: found(source, "Aurora Falls", "95 metres"))
         (docs / "river.md").unlink()
