@@ -23,6 +23,9 @@ PAGES: Final = Path("~/.cache/cairn/pages.sqlite")
 
 Topic = Literal["web", "news"]
 
+MOST_CAIRNS: Final = 2
+"""That may start one another as MCP servers: one that reads its own table again would not end."""
+
 
 def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "dict[str, Source]":
     """Every live source that has a backend, by its name; those in `besides` are there already.
@@ -90,7 +93,7 @@ def bare_mcp_source(settings: CairnSettings, name: str) -> "McpSource":
     Raises:
         SetupError: as `mcp_source`.
     """
-    from agent.settings import secret_named
+    from agent.settings import INSIDE, cairns_above, secret_named
     from agent.settings.local_file import refuse_plain_key
     from agent.sources.mcp.http import HttpTransport
     from agent.sources.mcp.source import McpSource
@@ -104,11 +107,17 @@ def bare_mcp_source(settings: CairnSettings, name: str) -> "McpSource":
     key = secret_named(table.key_variable).get_secret_value() if table.key_variable else ""
     refuse_plain_key(table.url, key, allowed=settings.plain_http, what=f"the url of [mcp.{name}]")
     environment = {one: secret_named(one).get_secret_value() for one in table.environment}
+    above = cairns_above()
+    if table.command and above >= MOST_CAIRNS:
+        raise SetupError(
+            f"[mcp.{name}] would start a Cairn that starts a Cairn, and so on; give the inner one a settings file of "
+            "its own: cairn mcp --config FILE"
+        )
 
     def transport() -> HttpTransport | StdioTransport:
         if table.url:
             return HttpTransport(table.url, key=key, seconds=table.seconds)
-        return StdioTransport(table.command, environment=environment)
+        return StdioTransport(table.command, environment={**environment, INSIDE: str(above + 1)})
 
     return McpSource(
         name,

@@ -359,6 +359,16 @@ def secret_named(name: str) -> SecretStr:
     raise SetupError(f"the environment variable {name!r} is empty; export it, or name another one")
 
 
+INSIDE: Final = "INSIDE_CAIRN"
+"""Environment variable of a server's process: how many Cairns started one another to start it."""
+
+
+def cairns_above() -> int:
+    """How many Cairns started one another, as MCP servers, to start this one; 0 for one that a person started."""
+    said = os.environ.get(INSIDE, "")
+    return int(said) if said in {"1", "2", "3"} else 0
+
+
 def wants_debug() -> bool:
     """Whether the environment requests tracebacks; readable also when the other settings are not."""
     return os.environ.get(f"{PREFIX}DEBUG", "").lower() in {"1", "true", "yes", "on"}

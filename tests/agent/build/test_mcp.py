@@ -15,7 +15,7 @@ from agent.errors import SetupError
 from agent.loop.budgets import Budgets
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import CairnSettings, load_settings
-from agent.sources.base import close_sources
+from agent.sources.base import SearchRequest, ask, close_sources
 from agent.trace import Searched, SearchFailed, Trace
 from server.launch import make_retriever
 from tests.agent.build.test_backends import searched
@@ -112,6 +112,30 @@ def test_a_table_that_cannot_be_used_is_a_sentence(tmp_path: Path, table: str, w
 def test_a_name_that_is_taken_or_that_no_plan_can_write_is_refused(name: str, why: str):
     with pytest.raises(SetupError, match=why):
         build_sources(settings(mcp={name: OK}))
+
+
+def test_cairns_that_start_one_another_end(monkeypatch: pytest.MonkeyPatch):
+    made = settings(mcp={"papers": OK, "far": {"url": "https://papers.example/mcp"}})
+    monkeypatch.setenv("INSIDE_CAIRN", "1")
+    assert mcp_source(made, "papers")
+    monkeypatch.setenv("INSIDE_CAIRN", "2")
+    with pytest.raises(SetupError, match=r"\[mcp.papers\] would start a Cairn that starts a Cairn"):
+        mcp_source(made, "papers")
+    assert mcp_source(made, "far")
+
+
+def test_a_process_knows_how_many_cairns_are_above_it():
+    made = settings(mcp={"papers": {"command": [*GOOD, "stdio"], "tool": "environment"}})
+
+    async def test() -> None:
+        sources = build_sources(made)
+        try:
+            found = await ask(sources["papers"], SearchRequest("x", limit=1), seconds=40.0)
+        finally:
+            await close_sources(sources.values())
+        assert "INSIDE_CAIRN=1" in found.passages[0].text
+
+    asyncio.run(test())
 
 
 def test_limits_may_be_set_for_a_server_by_its_name():
