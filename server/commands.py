@@ -22,6 +22,8 @@ _EXAMPLES = """
 
 cairn serve
 
+cairn serve --corpus ./reports --watch
+
 cairn serve --corpus ./reports --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
 
 CAIRN_SERVER_KEY=… cairn serve --host 0.0.0.0
@@ -42,6 +44,9 @@ def serve(
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="Serve other machines even if no key is set.")
     ] = None,
+    watch: Annotated[
+        bool | None, typer.Option("--watch", help="Update the index when documents of --corpus change.")
+    ] = None,
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Serve only POST /retrieve, without loading a policy.")
     ] = False,
@@ -60,7 +65,7 @@ def serve(
     from server.runs.opening import check_store
     from server.telemetry.setup import set_up_log
 
-    settings = load(host=host, port=port, insecure=insecure)
+    settings = load(host=host, port=port, insecure=insecure, watch=watch)
     set_up_log(settings)
     if not retrieval_only:
         check_store(settings)

@@ -100,7 +100,7 @@ def make_retriever(settings: CairnSettings) -> Retriever:
 
 def _far(settings: CairnSettings) -> bool:
     """Whether the source that answers by default is reached over the network."""
-    return settings.is_live and settings.corpus is None
+    return (settings.is_live or bool(settings.mcp)) and settings.corpus is None
 
 
 def rules_of(settings: CairnSettings) -> Rules:

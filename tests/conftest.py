@@ -73,6 +73,9 @@ def no_store_of_a_person(tmp_path_factory: pytest.TempPathFactory) -> Generator[
         patch.setenv(
             "MPLCONFIGDIR", str(tmp_path_factory.mktemp("matplotlib"))
         )  # its fonts are listed once, not per test
+        # All but ddgs, which needs no key: a test that searches live must not reach strangers' search engines.
+        patch.setenv("CAIRN_WEB", "tavily,serper,searxng,brave,exa")
+        patch.setenv("CAIRN_NEWS", "gnews,serper,tavily,searxng,brave,exa")
         yield
 
 

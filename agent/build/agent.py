@@ -25,7 +25,8 @@ VLLM_ENVIRONMENT: Final = {
 }
 """vLLM reads its environment by itself: its log is kept from standard output, and nothing is sent anywhere."""
 LIVE_SEARCH_SECONDS: Final = 30.0
-"""One search of a live source, where the settings say nothing: arXiv's queue moves once in three seconds."""
+"""One search of a live source or an MCP server, where the settings say nothing: arXiv's queue moves once in three
+seconds."""
 
 
 def build_agent(
@@ -55,8 +56,9 @@ def build_agent(
         scope = world.outside if policy is None and settings.policy == "embedded" else None
     sources = build_sources(settings) if sources is None else sources
     limits: dict[str, Any] = settings.budgets.model_dump(exclude_none=True)
-    if settings.is_live:
-        limits = {"search_seconds": LIVE_SEARCH_SECONDS} | limits
+    if settings.is_live or settings.mcp:
+        seconds = (LIVE_SEARCH_SECONDS, *(table.seconds for table in settings.mcp.values()))
+        limits = {"search_seconds": max(seconds)} | limits
     return Agent(
         policy=policy or build_policy(settings, sources=distinct(sources)),
         protocol=protocol,

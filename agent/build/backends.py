@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from agent.sources.base import Source
     from agent.sources.limits import Limits
+    from agent.sources.mcp.source import McpSource
     from agent.sources.resilience.resilient import Backend
     from agent.sources.resilience.store import AnswerStore
 
@@ -21,6 +22,9 @@ PAGES: Final = Path("~/.cache/cairn/pages.sqlite")
 """Answers of pages, kept as long as they allow."""
 
 Topic = Literal["web", "news"]
+
+MOST_CAIRNS: Final = 2
+"""That may start one another as MCP servers: one that reads its own table again would not end."""
 
 
 def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "dict[str, Source]":
@@ -69,6 +73,65 @@ def plugin_source(settings: CairnSettings, name: str) -> "Source":
     return resilient_plugin(name, source, limits=limits, store=store)
 
 
+def mcp_source(settings: CairnSettings, name: str) -> "Source":
+    """A tool of an MCP server with the same resilience as a plug-in. Nothing is started before its first search.
+
+    Raises:
+        SetupError: a name that is another source's, a variable that is not set, a key that would be sent unencrypted.
+    """
+    from agent.sources.resilience.resilient import resilient_plugin
+
+    _retry_in_silence()
+    source = bare_mcp_source(settings, name)
+    limits = _limits(settings, name, source.limits)
+    return resilient_plugin(name, source, limits=limits, store=_store(settings) if limits.keep_seconds else None)
+
+
+def bare_mcp_source(settings: CairnSettings, name: str) -> "McpSource":
+    """The same without resilience.
+
+    Raises:
+        SetupError: as `mcp_source`.
+    """
+    from agent.settings import INSIDE, cairns_above, secret_named
+    from agent.settings.local_file import refuse_plain_key
+    from agent.sources.mcp.http import HttpTransport
+    from agent.sources.mcp.source import McpSource
+    from agent.sources.mcp.stdio import StdioTransport
+    from agent.sources.plugins import refuse_name
+
+    table = settings.mcp[name]
+    refuse_name(name, f"[mcp.{name}]")
+    if name in settings.plugins:
+        raise SetupError(f"[mcp.{name}] and [plugins.{name}] name one source twice; rename one of them")
+    key = secret_named(table.key_variable).get_secret_value() if table.key_variable else ""
+    refuse_plain_key(table.url, key, allowed=settings.plain_http, what=f"the url of [mcp.{name}]")
+    environment = {one: secret_named(one).get_secret_value() for one in table.environment}
+    above = cairns_above()
+    if table.command and above >= MOST_CAIRNS:
+        raise SetupError(
+            f"[mcp.{name}] would start a Cairn that starts a Cairn, and so on; give the inner one a settings file of "
+            "its own: cairn mcp --config FILE"
+        )
+
+    def transport() -> HttpTransport | StdioTransport:
+        if table.url:
+            return HttpTransport(table.url, key=key, seconds=table.seconds)
+        return StdioTransport(table.command, environment={**environment, INSIDE: str(above + 1)})
+
+    return McpSource(
+        name,
+        transport,
+        tool=table.tool,
+        query=table.query,
+        limit=table.limit,
+        arguments=table.arguments,
+        seconds=table.seconds,
+        most_chars=table.most_chars,
+        secrets=(key, *environment.values()),
+    )
+
+
 def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
     """The backends of each live source, in the order in which they are queried; a source without any is left out."""
     usable = settings.usable
@@ -76,6 +139,7 @@ def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[
         "web": [_backend(settings, client, name, "web") for name in settings.web if name in usable],
         "news": [_backend(settings, client, name, "news") for name in settings.news if name in usable],
         **_open(settings, client),
+        **{name: [_standalone(settings, client, name)] for name in settings.standalone},
     }
     return {name: backends for name, backends in found.items() if backends}
 
@@ -84,7 +148,7 @@ def _backend(
     settings: CairnSettings, client: "httpx2.AsyncClient", name: WebBackend | NewsBackend, topic: Topic
 ) -> "Backend":
     """One backend of web or news."""
-    from agent.sources.live import brave, gnews, searxng, serper, tavily
+    from agent.sources.live import brave, ddgs, exa, gnews, searxng, serper, tavily
 
     match name:
         case "tavily":
@@ -99,12 +163,18 @@ def _backend(
             price = settings.prices.get(name, brave.USD_PER_CREDIT)
             key, base = settings.brave_key.get_secret_value(), settings.brave_url
             return brave.BraveSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+        case "exa":
+            price = settings.prices.get(name, exa.USD_PER_CREDIT)
+            key, base = settings.exa_key.get_secret_value(), settings.exa_url
+            return exa.ExaSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
         case "gnews":
             price = settings.prices.get(name, gnews.USD_PER_CREDIT)
             key, base = settings.gnews_key.get_secret_value(), settings.gnews_url
             return gnews.GNewsSource(client, key=key, base=base, usd_per_credit=price)
         case "searxng":
             return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
+        case "ddgs":
+            return ddgs.DdgsSource(topic=topic)
         case _:
             assert_never(name)
 
@@ -119,6 +189,19 @@ def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, l
     wiki = MediaWikiSource(client, base=settings.wiki_url)
     wikidata = WikidataSource(client, base=settings.wikidata_url, sparql_base=settings.sparql_url)
     return {"arxiv": [arxiv], "wiki": [wiki], "kg": [wikidata]}
+
+
+def _standalone(settings: CairnSettings, client: "httpx2.AsyncClient", name: str) -> "Backend":
+    """A source of papers or code."""
+    from agent.sources.live.github import GitHubSource
+    from agent.sources.live.openalex import OpenAlexSource
+    from agent.sources.live.pubmed import PubMedSource
+    from agent.sources.live.semanticscholar import SemanticScholarSource
+
+    kinds = (OpenAlexSource, PubMedSource, SemanticScholarSource, GitHubSource)
+    kind = next(kind for kind in kinds if kind.name == name)
+    key: str = getattr(settings, f"{name}_key").get_secret_value()
+    return kind(client, base=getattr(settings, f"{name}_url"), key=key)
 
 
 def _limits(settings: CairnSettings, name: str, own: "Limits") -> "Limits":

@@ -1,6 +1,8 @@
 """From settings to sources by the names that plans use. Each kind is imported where it is built."""
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError, nearest
@@ -15,14 +17,15 @@ SOURCE_NAMES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg")
 """The names that a plan may use besides `all`."""
 NEWEST_WORLD: Final = "test-v2"
 _NEEDS: Final = {
-    "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
-    "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
+    "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY, CAIRN_EXA_KEY or CAIRN_SEARXNG_URL, or the extra ddgs",
+    "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY, CAIRN_EXA_KEY or CAIRN_SEARXNG_URL, "
+    "or the extra ddgs",
 }
 
 
 def has_sources(settings: CairnSettings) -> bool:
-    """Whether documents, a graph, the live web or a plug-in are configured: they come before any little world."""
-    return bool(settings.is_live or settings.corpus or settings.kg or _plugins(settings))
+    """Whether anything of the user's is configured, or the live web: it comes before any little world."""
+    return bool(settings.is_live or settings.corpus or settings.kg or settings.mcp or _plugins(settings))
 
 
 def uses_world(settings: CairnSettings) -> bool:
@@ -48,6 +51,8 @@ def build_sources(settings: CairnSettings) -> "dict[str, Source]":
     Raises:
         SetupError: a name that no source has, a source without a backend, something that cannot be read.
     """
+    if settings.watch and settings.corpus is None:
+        raise SetupError("there is nothing to watch; name the folder of your documents with --corpus DIR")
     if uses_world(settings):
         from agent.world import load_world
 
@@ -120,7 +125,7 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
 
 def _plugins(settings: CairnSettings) -> list[str]:
     """Names of the plug-ins that the settings mean: those with options, and those that `sources` names."""
-    named = [name for name in settings.sources if name not in (*SOURCE_NAMES, "all")]
+    named = [name for name in settings.sources if name not in (*SOURCE_NAMES, "all", *settings.mcp)]
     if not settings.plugins and not named:
         return []
     from agent.sources.plugins import installed
@@ -129,16 +134,14 @@ def _plugins(settings: CairnSettings) -> list[str]:
 
 
 def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
-    """What the user brought: documents, a graph, plug-ins."""
+    """What the user brought: documents, a graph, plug-ins, MCP servers."""
     own: dict[str, Source] = {}
     if uses_manual(settings):
         from agent.build.manual import open_manual
 
         own["corpus"] = open_manual()
     if settings.corpus is not None:
-        from agent.sources.corpus.hybrid import open_corpus
-
-        own["corpus"] = open_corpus(settings.corpus, mode=settings.retrieval, rerank=settings.rerank or None)
+        own["corpus"] = _corpus(settings, settings.corpus)
     if settings.kg is not None:
         from agent.sources.kg.source import KgSource
 
@@ -147,4 +150,20 @@ def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
         from agent.build.backends import plugin_source
 
         own[name] = plugin_source(settings, name)
+    for name in settings.mcp:
+        from agent.build.backends import mcp_source
+
+        own[name] = mcp_source(settings, name)
     return own
+
+
+def _corpus(settings: CairnSettings, path: Path) -> "Source":
+    """The user's documents, watched where the settings say so."""
+    from agent.sources.corpus.hybrid import open_corpus
+
+    opened = partial(open_corpus, mode=settings.retrieval, rerank=settings.rerank or None)
+    if not settings.watch:
+        return opened(path)
+    from agent.build.watched import WatchedSource
+
+    return WatchedSource(path, opened)

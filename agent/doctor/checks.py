@@ -8,6 +8,7 @@ from agent.doctor import local, models, remote
 from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.settings.live import STANDALONE
 from agent.sources.base import credits_of
 from agent.sources.plugins import BUILT_IN
 
@@ -82,6 +83,7 @@ def _sources(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
         checks.append(DoctorCheck("kg", partial(local.check_graph, settings)))
     options = {name: settings.plugins.get(name, {}) for name in _plugins(settings)}
     checks += [DoctorCheck(name, partial(local.check_plugin, name, given)) for name, given in options.items()]
+    checks += [DoctorCheck(name, partial(remote.check_mcp, settings, name), slow=True) for name in settings.mcp]
     return [*checks, *(_live(settings, probe=probe) if settings.is_live else [DoctorCheck("live", _no_live)])]
 
 
@@ -91,7 +93,11 @@ async def _no_live() -> CheckResult:
 
 def _plugins(settings: CairnSettings) -> list[str]:
     """Those with options, and what `sources` names beside the built-in ones: where there is none, its check says so."""
-    return list(dict.fromkeys([*settings.plugins, *(name for name in settings.sources if name not in BUILT_IN)]))
+    return list(
+        dict.fromkeys(
+            [*settings.plugins, *(name for name in settings.sources if name not in (*BUILT_IN, *settings.mcp))]
+        )
+    )
 
 
 def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:
@@ -101,19 +107,21 @@ def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:
         if _searches(settings, source) and not set(_order(settings, source)) & set(usable):
             yield DoctorCheck(source, partial(_no_backend, settings, source))
     for name in _wanted(settings):
-        if name in _OPEN.values() or name in usable:
+        if name in (*_OPEN.values(), *STANDALONE, *usable):
             yield DoctorCheck(name, partial(_backend, settings, name, probe=probe))
         else:
             yield DoctorCheck(name, partial(_left_out, name))
 
 
 async def _no_backend(settings: CairnSettings, source: str) -> CheckResult:
-    wanted = " or ".join(remote.needs(name) for name in _order(settings, source))
-    says, fix = f"no backend of {source} is set up", f"set {wanted}"
+    wanted = " or ".join(remote.needs(name) for name in _order(settings, source) if name != "ddgs")
+    says, fix = f"no backend of {source} is set up", f"set {wanted}, or {remote.INSTALL_DDGS}"
     return bad(says, fix) if source in settings.sources else warn(says, fix)
 
 
 async def _left_out(name: str) -> CheckResult:
+    if name == "ddgs":
+        return skipped(f"left out: its extra is not installed; {remote.INSTALL_DDGS}")
     return skipped(f"left out: {remote.needs(name)} is not set")
 
 
@@ -143,7 +151,7 @@ def _wanted(settings: CairnSettings) -> list[str]:
     """Names of the backends that the wanted sources may ask."""
     names = [name for source in ("web", "news") if _searches(settings, source) for name in _order(settings, source)]
     names += [name for source, name in _OPEN.items() if _searches(settings, source)]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys([*names, *settings.standalone]))
 
 
 def _order(settings: CairnSettings, source: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from agent.sources.base import SearchRequest, Source, ask, close_sources
 from agent.sources.resilience.folder_store import FILE
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ddgs": ("ddgs",),
     "dense": ("sentence_transformers", "faiss"),
     "redis": ("redis",),
     "train": ("torch", "transformers"),

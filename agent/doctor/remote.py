@@ -11,7 +11,7 @@ from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
-from agent.settings.live import KEYED
+from agent.settings.live import KEYED, STANDALONE
 from agent.settings.local_file import is_loopback
 from agent.sources.base import SearchRequest, ask, credits_of
 
@@ -27,8 +27,10 @@ LOW: Final = 0.05
 _SECONDS: Final = 12.0
 _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
+_NAMED_TOOLS: Final = 12
 _SETTINGS: Final = {"mediawiki": "wiki"}
 """Where a backend and its settings have different names."""
+INSTALL_DDGS: Final = "pip install 'cairn-search[ddgs]' for a search without a key"
 _FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
     "quota": "wait until the quota is renewed, take a larger plan, or put another backend first",
@@ -234,16 +236,35 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
     said = str(error)
     if name == "searxng" and error.kind in ("auth", "rate"):
         return bad(f"{error.kind}: {said}")
+    if name == "ddgs":
+        return warn(f"{error.kind}: {said}", "set the key of a search service: engines block those who scrape them")
     fix = _FIXES[error.kind].format(
         name=name,
         setting=needs(name),
         setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
         url=_url(settings, name),
     )
-    if error.kind == "auth" and name not in KEYED:
+    if error.kind == "auth" and name not in (*KEYED, *STANDALONE):
         fix = f"check what {_url(settings, name)} requires of its clients; it needs no key"
     return CheckResult("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 
 
 def _url(settings: CairnSettings, name: str) -> str:
     return cast(str, getattr(settings, f"{_SETTINGS.get(name, name)}_url")).replace("{lang}", "en")
+
+
+async def check_mcp(settings: CairnSettings, name: str) -> CheckResult:
+    """An MCP server is started or reached, and its tools are listed; none is called."""
+    from agent.build.backends import bare_mcp_source
+
+    source = bare_mcp_source(settings, name)
+    try:
+        server, call = await source.opened()
+    except SourceError as error:
+        return bad(f"{error.kind}: {source.without_secrets(str(error))}", f"correct [mcp.{name}] in cairn.toml")
+    finally:
+        await source.aclose()
+    tools = [tool.name for tool in server.tools]
+    more = len(tools) - _NAMED_TOOLS
+    listed = ", ".join(tools[:_NAMED_TOOLS]) + (f" and {more} more" if more > 0 else "")
+    return ok(f"answers with {listed}; a search calls {call.tool}({call.query}=…)")

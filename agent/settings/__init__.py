@@ -2,9 +2,11 @@
 
 from agent.settings.settings import (
     CONFIG_FILE,
+    INSIDE,
     BudgetSettings,
     CairnSettings,
     VllmSettings,
+    cairns_above,
     default_environment,
     environment_of_children,
     load_settings,
@@ -17,9 +19,11 @@ from agent.settings.settings import (
 
 __all__ = [
     "CONFIG_FILE",
+    "INSIDE",
     "BudgetSettings",
     "CairnSettings",
     "VllmSettings",
+    "cairns_above",
     "default_environment",
     "environment_of_children",
     "load_settings",

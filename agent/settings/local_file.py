@@ -15,11 +15,11 @@ from pydantic import SecretStr
 from agent.errors import SetupError
 from agent.outbound.urls import split_url
 from agent.protocols import profile_names, protocol_names
-from agent.settings.live import KEYED
+from agent.settings.live import KEYED, STANDALONE
 
 _WORLDS: Final = Path(__file__).parents[1] / "world" / "lists"
 OWN_SOURCES: Final = frozenset({"web", "news", "arxiv", "wiki", "corpus", "kg", "all"})
-"""Without plug-ins, which are other people's code."""
+"""Without plug-ins, which are other people's code, and without the sources whose name alone begins requests."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -84,7 +84,7 @@ _KEYS: Final = {
     "base_url": "api_key",
     "filter_url": "filter_key",
     "answer_url": "answer_key",
-    **{f"{vendor}_url": f"{vendor}_key" for vendor in KEYED},
+    **{f"{vendor}_url": f"{vendor}_key" for vendor in (*KEYED, *STANDALONE)},
 }
 """Setting of an address → the one of the key that is sent there."""
 

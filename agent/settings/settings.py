@@ -132,8 +132,6 @@ class CairnSettings(LiveSettings, ServerSettings):
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Of sampling; left out, the protocol's own, which is 0 for most: greedy."""
 
-    sources: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
-    """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
     world: str = ""
@@ -321,8 +319,8 @@ def _names() -> list[str]:
     return [name for name in CairnSettings.model_fields if name not in _TABLES] + nested
 
 
-_BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "VLLM__MORE")
-"""Settings that hold one entry a backend or plug-in: what follows their name is free."""
+_BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "MCP", "VLLM__MORE")
+"""Settings that hold one entry a backend, plug-in or server: what follows their name is free."""
 
 
 def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
@@ -381,6 +379,16 @@ def secret_named(name: str) -> SecretStr:
     if value := os.environ.get(name, "").strip():
         return SecretStr(value)
     raise SetupError(f"the environment variable {name!r} is empty; export it, or name another one")
+
+
+INSIDE: Final = "INSIDE_CAIRN"
+"""Environment variable of a server's process: how many Cairns started one another to start it."""
+
+
+def cairns_above() -> int:
+    """How many Cairns started one another, as MCP servers, to start this one; 0 for one that a person started."""
+    said = os.environ.get(INSIDE, "")
+    return int(said) if said in {"1", "2", "3"} else 0
 
 
 def wants_debug() -> bool:

@@ -98,6 +98,21 @@ class Closable(Protocol):
     async def aclose(self) -> None: ...
 
 
+@runtime_checkable
+class Ailing(Protocol):
+    """A source that answers, and may have a problem that a person should know of."""
+
+    @property
+    def problem(self) -> str:
+        """A sentence; empty where all is well."""
+        ...
+
+
+def problems_of(sources: Iterable[Source]) -> list[str]:
+    """What the sources say is wrong with them, each sentence once."""
+    return list(dict.fromkeys(source.problem for source in sources if isinstance(source, Ailing) and source.problem))
+
+
 def credits_of(source: Source) -> float:
     """What one search of a source may cost; 0 for a source that says nothing about it."""
     return source.credits_per_search if isinstance(source, Paid) else 0.0

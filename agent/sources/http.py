@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import httpx2
 
@@ -69,6 +70,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
         kinds: Mapping[int, SourceErrorKind] | None = None,
         secret: str = "",
+        unlogged: Mapping[str, str] | None = None,
     ) -> None:
         """Describe an API.
 
@@ -79,12 +81,15 @@ class Api:
             headers: sent with each request; keys belong here, never into a URL.
             kinds: what a status means here, on top of `KINDS`; other 5xx are `upstream`.
             secret: the key, if there is one; where an answer repeats it, it is taken out.
+            unlogged: parameters that are sent and are in no URL that a log or an error shows: the key of an API that
+                takes it nowhere else.
         """
         self._client = client
         self.name = name
         self.base = base.rstrip("/")
         self._headers = dict(headers or {})
         self._kinds: dict[int, SourceErrorKind] = {**KINDS, **(kinds or {})}
+        self._unlogged = urlencode(unlogged or {})
         self._secret = secret.encode() if len(secret) >= SHORTEST_SECRET else b""
 
     async def get(self, path: str, **params: object) -> Any:
@@ -110,16 +115,18 @@ class Api:
         Raises:
             SourceError: no answer came, or one that is too long.
         """
-        return await self.exchange(
-            self._client.build_request(
-                method,
-                self.base + path,
-                params={k: str(v) for k, v in (params or {}).items() if v is not None} or None,
-                json=None if body is None else {k: v for k, v in body.items() if v is not None},
-                data=form,
-                headers={**self._headers, **(headers or {})},
-            )
+        request = self._client.build_request(
+            method,
+            self.base + path,
+            params={k: str(v) for k, v in (params or {}).items() if v is not None} or None,
+            json=None if body is None else {k: v for k, v in body.items() if v is not None},
+            data=form,
+            headers={**self._headers, **(headers or {})},
         )
+        if self._unlogged:
+            and_ = b"&" if request.url.query else b"?"
+            request.extensions["target"] = request.url.raw_path + and_ + self._unlogged.encode()
+        return await self.exchange(request)
 
     async def exchange(self, request: httpx2.Request) -> ApiAnswer:
         """Send a request that other code built, for example a vendor's own library.

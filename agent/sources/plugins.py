@@ -14,7 +14,7 @@ from agent.errors import SetupError
 from agent.sources.base import SearchRequest, Source
 
 GROUP: Final = "cairn.sources"
-BUILT_IN: Final = frozenset({"web", "news", "arxiv", "wiki", "corpus", "kg", "world", "all"})
+BUILT_IN: Final = frozenset("web news arxiv wiki corpus kg world all openalex pubmed semanticscholar github".split())
 """Names that no plug-in can have."""
 _NAME: Final = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
 """What a plan can name."""
@@ -75,15 +75,26 @@ def _package(entry: EntryPoint) -> str:
 
 
 def _refuse_name(entry: EntryPoint) -> None:
-    if entry.name in BUILT_IN:
+    refuse_name(entry.name, _package(entry), fix="; uninstall it, or have its author give the entry point another name")
+
+
+def refuse_name(name: str, by: str, *, fix: str = "; choose another name") -> None:
+    """See whether a source can have this name.
+
+    Args:
+        name: of the source.
+        by: who brings it.
+        fix: what to do.
+
+    Raises:
+        SetupError: it is one of Cairn's own, or no plan can name it.
+    """
+    if name in BUILT_IN:
+        raise SetupError(f"{by} brings a source {name!r}, a name that Cairn itself uses{fix}")
+    if not _NAME.fullmatch(name):
         raise SetupError(
-            f"{_package(entry)} brings a source {entry.name!r}, a name that Cairn itself uses; uninstall it, "
-            "or have its author give the entry point another name"
-        )
-    if not _NAME.fullmatch(entry.name):
-        raise SetupError(
-            f"{_package(entry)} brings a source {entry.name!r}, which no plan can name; have its author use letters, "
-            "digits, '-' and '_', a letter first"
+            f"{by} brings a source {name!r}, which no plan can name; "
+            "choose one of letters, digits, '-' and '_', a letter first"
         )
 
 

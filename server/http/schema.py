@@ -168,6 +168,7 @@ class Ready(BaseModel):
     engine: str | None = None
     kind: str | None = None
     why: str | None = None
+    notices: list[str] | None = None
 
 
 class ErrorObject(BaseModel):

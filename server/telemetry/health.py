@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 
 from agent.errors import PolicyError, SourceError
 from agent.policies.base import Policy, Probed
+from agent.sources.base import problems_of
 from server.http.schema import Alive, Ready
 from server.retrieval.service import Retriever
 
@@ -48,7 +49,8 @@ class Readiness:
                 return said | {"status": "not ready", "kind": error.kind, "why": str(error)}
             if why := await self._engine_failure():
                 return said | {"status": "not ready", "kind": "engine", "why": why}
-        return said
+        problems = problems_of(self.retriever.sources.values())
+        return said | ({"notices": problems} if problems else {})
 
     async def _engine_failure(self) -> str:
         """Why the engine does not answer; empty where it does, or cannot be probed."""

@@ -292,6 +292,23 @@ def test_one_source_of_several_is_enough_and_none_is_not() -> None:
     assert (status, said["kind"]) == (503, "quota")
 
 
+@dataclass
+class OutOfDate:
+    """A source that answers, and says that something is wrong with it."""
+
+    problem: str
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult()
+
+
+def test_a_source_that_has_a_problem_is_ready_and_says_so() -> None:
+    why = "the changes of docs cannot be searched yet"
+    status, said = ready(with_sources(OutOfDate(why)))
+    assert (status, said["status"], said["notices"]) == (200, "ready", [why])
+    assert "notices" not in ready(with_sources(OutOfDate("")))[1]
+
+
 def test_the_version_is_reported() -> None:
     async def run() -> dict[str, Any]:
         async with in_memory(make_service()) as client:

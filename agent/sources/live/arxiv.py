@@ -23,6 +23,7 @@ from agent.sources.http import Api, ApiAnswer
 from agent.sources.limits import Limits
 from agent.sources.live.polite_queue import PoliteQueue
 from agent.sources.live.queries import telling
+from agent.sources.live.standalone import byline
 
 BASE: Final = "https://export.arxiv.org"
 LIMITS: Final = Limits(
@@ -40,7 +41,6 @@ LIMITS: Final = Limits(
 HONOURS: Final = frozenset({"after", "before", "recent"})
 REQUEST_SECONDS: Final = 20.0
 MAX_RESULTS: Final = 100
-MAX_AUTHORS: Final = 8
 
 _ID: Final = r"(?:\d{4}\.\d{4,5}|[a-z]+(?:-[a-z]+)?(?:\.[A-Za-z-]+)?/\d{7})(?!\d)(?:v\d+)?"
 _LINK: Final = r"(?:https?://)?(?:www\.|export\.)?arxiv\.org/(?:abs|pdf|html|format|src|e-print)/"
@@ -172,13 +172,9 @@ def _passage(result: Any, *, rank: int) -> Passage:
 
 
 def _byline(result: Any) -> str:
-    """Who wrote it, where it belongs, where it was published: questions ask for these, and no abstract states them."""
-    authors = [_line(author.name) for author in result.authors]
-    others = [f"{len(authors) - MAX_AUTHORS} others"] if len(authors) > MAX_AUTHORS else []
-    parts = [", ".join([*authors[:MAX_AUTHORS], *others]), ", ".join(result.categories)]
-    if result.journal_ref:
-        parts.append(_line(result.journal_ref))
-    return " · ".join(part for part in parts if part)
+    """Who wrote it, where it belongs, where it was published: no abstract states these."""
+    journal = [_line(result.journal_ref)] if result.journal_ref else []
+    return byline([_line(author.name) for author in result.authors], [", ".join(result.categories), *journal])
 
 
 def _line(text: str) -> str:

@@ -18,7 +18,7 @@ from agent.sources.filters import read_filters, unhonoured
 from agent.sources.http import Api
 from agent.sources.limits import Limits
 from agent.sources.live.action_api import read_object
-from agent.sources.live.queries import cut, is_question, telling
+from agent.sources.live.queries import cut, keywords
 from agent.sources.live.reading import text_of, url_of
 
 BASE: Final = "https://{lang}.wikipedia.org"
@@ -71,7 +71,7 @@ class MediaWikiSource:
         if not _LANG.fullmatch(lang):
             notes += (f"{self.name} knows no language '{lang}' and searched in '{self._lang}'",)
             lang = self._lang
-        wanted = search_text(request.query)
+        wanted = keywords(request.query, MAX_QUERY)
         if request.limit < 1 or not wanted:
             return SearchResult(backend=self.name, notes=notes)
         api = Api(self._client, name=self.name, base=self._base.replace("{lang}", lang))
@@ -82,18 +82,6 @@ class MediaWikiSource:
         passages = read_pages(data, base=api.base, lang=lang)[: request.limit]
         notes = notes if passages else notes + _suggestion(data)
         return SearchResult(tuple(passages), backend=self.name, notes=notes)
-
-
-def search_text(query: str) -> str:
-    """A query as the search engine wants it: every word must match there, so a question keeps its telling words only.
-
-    Search words stay as they are, operators included.
-    """
-    text = " ".join(query.split())
-    if is_question(text):
-        found = telling(text)
-        text = " ".join([*(f'"{phrase}"' for phrase in found.phrases), *found.words])
-    return cut(text, MAX_QUERY)
 
 
 def _params(wanted: str, *, limit: int) -> dict[str, object]:

@@ -48,6 +48,18 @@ def telling(text: str, *, without: frozenset[str] = frozenset()) -> Telling:
     return Telling(phrases=phrases, words=tuple(words if words or phrases else every))
 
 
+def keywords(text: str, size: int) -> str:
+    """A query for an engine that wants every word to match: of a question its telling words, other words as they are.
+
+    Operators of those who write search words stay; at most `size` characters.
+    """
+    text = " ".join(text.split())
+    if is_question(text):
+        found = telling(text)
+        text = " ".join([*(f'"{phrase}"' for phrase in found.phrases), *found.words])
+    return cut(text, size)
+
+
 def cut(text: str, size: int) -> str:
     """At most `size` characters, cut between words where that is possible."""
     text = " ".join(text.split())

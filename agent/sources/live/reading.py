@@ -137,9 +137,7 @@ def url_of(value: Any) -> str:
     return url if parts.scheme.lower() in {"http", "https"} and there else ""
 
 
-def passages(
-    rows: Iterable[ResultRow], *, by: str, topic: Topic, wanted: ReadFilters, limit: int
-) -> tuple[Passage, ...]:
+def passages(rows: Iterable[ResultRow], *, by: str, topic: str, wanted: ReadFilters, limit: int) -> tuple[Passage, ...]:
     """At most `limit` passages of rows that say something, from the requested hosts.
 
     A passage's id is its URL; without one, or where an earlier passage has it, what it says makes the difference.

@@ -27,7 +27,8 @@ def recorded(name: str) -> Reply:
 
 def settings(base: str, tmp_path: Path, **given: Any) -> CairnSettings:
     """Every address is the local server's."""
-    names = ("tavily", "serper", "brave", "gnews", "arxiv", "wiki", "wikidata", "sparql")
+    names = ("tavily", "serper", "brave", "exa", "gnews", "arxiv", "wiki", "wikidata", "sparql")
+    names += ("openalex", "pubmed", "semanticscholar", "github")
     addresses: dict[str, Any] = {f"{name}_url": base for name in names}
     return CairnSettings.model_validate(addresses | {"cache": str(tmp_path / "cache")} | given)
 
@@ -135,6 +136,45 @@ def test_what_has_no_key_is_left_out_and_what_needs_none_is_there(tmp_path: Path
         "wiki": ["mediawiki"],
         "kg": ["wikidata"],
     }
+
+
+def test_a_search_without_a_key_is_the_last_and_begins_nothing_by_itself(tmp_path: Path):
+    order: dict[str, Any] = {"web": ("searxng", "ddgs"), "news": ("ddgs",)}
+    assert not CairnSettings(**order).is_live
+    made = settings("http://127.0.0.1:9", tmp_path, live=True, **order)
+    assert [backend.name for backend in backends_of(made, make_client())["web"]] == ["ddgs"]
+    also = made.model_copy(update={"searxng_url": "http://127.0.0.1:9"})
+    assert [backend.name for backend in backends_of(also, make_client())["web"]] == ["searxng", "ddgs"]
+
+
+def test_papers_and_code_are_searched_where_sources_name_them_and_all_searches_these(tmp_path: Path):
+    async def test(server: ApiServer) -> None:
+        server.routes |= {
+            "/works": recorded("openalex/works.json"),
+            "/graph/v1/paper/search": recorded("semanticscholar/search.json"),
+        }
+        made = settings(server.base, tmp_path, sources="openalex,semanticscholar", openalex_key="k" * 20)
+        assert made.is_live
+        sources = build_sources(made)
+        try:
+            assert list(sources) == ["openalex", "semanticscholar", "all"]
+            steps = await searched(sources, ("openalex", "dune"), ("all", "dune"))
+        finally:
+            await close_sources(sources.values())
+        one, both = steps
+        assert isinstance(one, Searched)
+        assert isinstance(both, Searched)
+        assert (one.backend, {passage.source for passage in one.passages}) == ("openalex", {"openalex"})
+        assert {passage.source for passage in both.passages} == {"openalex", "semanticscholar"}
+        assert any("api_key=" in request.target for request in server.requests)
+
+    run(test)
+
+
+def test_papers_and_code_are_not_searched_where_no_setting_names_them(tmp_path: Path):
+    sources = build_sources(settings("http://127.0.0.1:9", tmp_path, live=True, openalex_key="k" * 20))
+    assert set(sources) == {"arxiv", "wiki", "kg", "all", "documents"}
+    assert not settings("http://127.0.0.1:9", tmp_path, openalex_key="k" * 20).is_live
 
 
 def test_the_settings_limits_and_prices_reach_the_backend(tmp_path: Path):

@@ -9,7 +9,10 @@ from agent.doctor import Diagnosis, checks_of, examine
 from agent.settings import CairnSettings
 from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Route
 
-URLS = ("tavily", "serper", "brave", "gnews", "arxiv", "wiki", "wikidata", "sparql")
+URLS = (
+    *("tavily", "serper", "brave", "exa", "gnews", "arxiv", "wiki", "wikidata", "sparql"),
+    *("openalex", "pubmed", "semanticscholar", "github"),
+)
 SECRET = "s3cret-key"
 
 

@@ -11,7 +11,7 @@ from tests.agent.doctor.look import SECRET, live, look, look_beside
 from tests.agent.sources.live.apiserver import Reply, Route, json_reply, text_reply
 from tests.model_servers import lm_studio, ollama
 
-KEYS: dict[str, Any] = {f"{name}_key": SecretStr(SECRET) for name in ("tavily", "serper", "brave", "gnews")}
+KEYS: dict[str, Any] = {f"{name}_key": SecretStr(SECRET) for name in ("tavily", "serper", "brave", "exa", "gnews")}
 
 
 def usage(spent: float, most: float | None, **key: float) -> Reply:
@@ -75,12 +75,13 @@ def test_where_no_quota_is_reported_the_address_is_only_reached(name: str) -> No
     assert requested[-1] == "/"
 
 
-@pytest.mark.parametrize("name", ["brave", "gnews"])
+@pytest.mark.parametrize("name", ["brave", "exa", "gnews"])
 def test_a_search_that_costs_is_made_only_when_it_is_wanted(name: str) -> None:
     rows: dict[str, Any] = {
         "type": "search",
         "web": {"results": [{"title": "Ada", "url": "https://example.org/ada", "description": "She wrote."}]},
     }
+    rows |= {"results": [{"title": "Ada", "url": "https://example.org/ada", "highlights": ["She wrote."]}]}
     rows |= {"articles": [{"title": "Ada", "url": "https://example.org/ada", "description": "She wrote."}]}
     routes: dict[str, Route] = {"*": json_reply({"totalArticles": 1, **rows})}
     found, requested = look_live(name, routes)
@@ -165,9 +166,30 @@ def test_a_source_without_a_backend_names_the_settings_that_give_one() -> None:
     assert look("brave", live=True).state == "skip"
 
 
+@pytest.mark.parametrize("name", ["openalex", "semanticscholar"])
+def test_a_source_of_papers_is_looked_at_where_sources_name_it(name: str) -> None:
+    rows: list[dict[str, str]] = [{"display_name": "Ada", "title": "Ada"}]
+    routes: dict[str, Route] = {"*": json_reply({"results": rows, "data": rows})}
+    found, requested = look_live(name, routes, sources=(name,))
+    assert (found.state, found.says) == ("ok", "answers: 'Ada'")
+    assert len(requested) == 1
+    refused, _ = look_live(name, {"*": json_reply({"message": "no"}, 401)}, sources=(name,))
+    assert (refused.state, refused.fix) == ("bad", f"set CAIRN_{name.upper()}_KEY to a key that is valid")
+    assert name not in names(live=True)
+
+
+def test_a_search_without_a_key_is_left_out_until_its_extra_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.settings.live.find_spec", {"other": 1}.get)
+    found = look("ddgs", live=True, sources=("web",), web=("ddgs",))
+    assert (found.state, found.says) == (
+        "skip",
+        "left out: its extra is not installed; pip install 'cairn-search[ddgs]' for a search without a key",
+    )
+
+
 def test_what_a_probe_costs_is_known_before() -> None:
     assert paid_probes(CairnSettings()) == {}
-    assert paid_probes(CairnSettings(**KEYS)) == {"tavily": 1.0, "serper": 1.0, "brave": 1.0, "gnews": 1.0}
+    assert paid_probes(CairnSettings(**KEYS)) == dict.fromkeys(("tavily", "serper", "brave", "exa", "gnews"), 1.0)
     assert paid_probes(CairnSettings(sources=("news",), news=("gnews",), **KEYS)) == {"gnews": 1.0}
 
 

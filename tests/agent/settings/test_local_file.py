@@ -11,7 +11,9 @@ from agent.build.sources import SOURCE_NAMES
 from agent.errors import NotTrusted, SetupError
 from agent.settings import BudgetSettings, CairnSettings, VllmSettings, load_settings, needing_consent
 from agent.settings.consent import give_consent, take_back
+from agent.settings.live import STANDALONE
 from agent.settings.local_file import HARMLESS, OWN_SOURCES, beyond_harmless, refuse_plain_key
+from agent.sources.plugins import BUILT_IN
 
 TABLES = {"budgets": BudgetSettings, "vllm": VllmSettings}
 SETTINGS = [name for name in CairnSettings.model_fields if name not in TABLES] + [
@@ -181,3 +183,11 @@ def test_many_wrong_names_get_one_short_error_and_a_number_of_any_length_one():
     Path("cairn.toml").write_text(f"temperature = {'9' * 6000}\n", encoding="utf-8")
     with pytest.raises(SetupError, match="cannot be read"):
         load_settings()
+
+
+def test_a_folder_turns_no_source_of_papers_or_code_on():
+    assert {*STANDALONE} <= BUILT_IN
+    for name in STANDALONE:
+        assert needing_consent({"sources": ["corpus", name]}) == ["sources"]
+        with pytest.raises(SetupError, match="sent there unencrypted"):
+            load_settings(None, **{f"{name}_url": "http://papers.example", f"{name}_key": "key"})

@@ -14,6 +14,7 @@ from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult, Source, ask
 from agent.sources.http import make_client
 from agent.sources.live.brave import BraveSource
+from agent.sources.live.exa import ExaSource
 from agent.sources.live.gnews import GNewsSource
 from agent.sources.live.searxng import SearxngSource
 from agent.sources.live.serper import SerperSource
@@ -57,6 +58,10 @@ def searxng(client: httpx2.AsyncClient, base: str, **more: Any) -> SearxngSource
 
 def brave(client: httpx2.AsyncClient, base: str, **more: Any) -> BraveSource:
     return BraveSource(client, key=KEY, base=base, now=now, **more)
+
+
+def exa(client: httpx2.AsyncClient, base: str, **more: Any) -> ExaSource:
+    return ExaSource(client, key=KEY, base=base, now=now, **more)
 
 
 def gnews(client: httpx2.AsyncClient, base: str, **more: Any) -> GNewsSource:
@@ -131,6 +136,19 @@ BACKEND_CASES: Final = {
                 1419704.0,
             ),
             (json_reply({"error": {"code": "QUOTA_LIMITED"}}, 429), "quota", None),
+        ],
+    ),
+    "exa": BackendCase(
+        exa,
+        "/search",
+        {"requestId": "1", "results": []},
+        "exa/search.json",
+        [
+            (json_reply({"requestId": "1", "error": "Invalid API key", "tag": "INVALID_API_KEY"}, 401), "auth", None),
+            (json_reply({"error": "no such feature", "tag": "ACCESS_DENIED"}, 403), "auth", None),
+            (json_reply({"error": "out of credits", "tag": "NO_MORE_CREDITS"}, 402), "quota", None),
+            (json_reply({"error": "slow down"}, 429, retry_after="1"), "rate", 1.0),
+            (json_reply({"error": "numResults", "tag": "INVALID_NUM_RESULTS"}, 400), "bad_query", None),
         ],
     ),
     "gnews": BackendCase(

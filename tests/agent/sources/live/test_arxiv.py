@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest
 from agent.sources.http import make_client
-from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, QUEUE, ArxivSource, search_query
+from agent.sources.live.arxiv import LIMITS, QUEUE, ArxivSource, search_query
 from agent.sources.live.polite_queue import PoliteQueue
+from agent.sources.live.standalone import MAX_AUTHORS
 from tests import virtual_clock
 from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Reply, run, text_reply
 from tests.agent.sources.live.knowledge import answered, arxiv, entry, feed, fixture

@@ -11,6 +11,7 @@ from agent.errors import SetupError, SourceError
 from agent.sources.base import SearchRequest, Source
 from agent.sources.http import MAX_BYTES, make_client
 from agent.sources.live.brave import BraveSource
+from agent.sources.live.exa import ExaSource
 from agent.sources.live.gnews import GNewsSource
 from agent.sources.live.serper import SerperSource
 from agent.sources.live.tavily import TavilySource
@@ -161,7 +162,7 @@ def test_a_key_that_an_answer_repeats_is_in_no_passage(name: str):
     assert not any(KEY in str(hit) for hit in hits.passages)
 
 
-@pytest.mark.parametrize("source", [TavilySource, SerperSource, BraveSource, GNewsSource])
+@pytest.mark.parametrize("source", [TavilySource, SerperSource, BraveSource, ExaSource, GNewsSource])
 @pytest.mark.parametrize("key", ["", "  ", "two words", "sch\u00f6n", "line\nbreak-Secret"])
 def test_a_key_that_cannot_be_one_is_refused_when_the_source_is_made(source: Callable[..., Source], key: str):
     async def test(_: ApiServer) -> None:

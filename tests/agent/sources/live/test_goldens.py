@@ -13,6 +13,7 @@ from tests.agent.sources.live.backend_cases import (
     Make,
     answered,
     brave,
+    exa,
     gnews,
     recorded,
     searxng,
@@ -38,6 +39,8 @@ CASES: dict[str, tuple[Make, dict[str, str]]] = {
     "searxng/news.json": (of(searxng, "news"), {}),
     "brave/web.json": (brave, {}),
     "brave/news.json": (of(brave, "news"), {}),
+    "exa/search.json": (exa, {}),
+    "exa/news.json": (of(exa, "news"), {}),
     "gnews/vendor_example.json": (gnews, {}),
     "gnews/variants.json": (gnews, {}),
 }
@@ -65,7 +68,7 @@ def test_the_passages_of_an_answer_are_the_golden_ones(name: str):
 
 
 def test_every_fixture_has_its_golden_file_and_its_provenance():
-    for folder in ("tavily", "serper", "searxng", "brave", "gnews"):
+    for folder in ("tavily", "serper", "searxng", "brave", "exa", "gnews"):
         there = {path.name for path in (FIXTURES / folder).iterdir()} - {"PROVENANCE.json"}
         listed = {row["file"]: row for row in recorded(f"{folder}/PROVENANCE.json")["files"]}
         assert there == set(listed)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from agent.errors import SourceError
-from agent.sources.live.mediawiki import MAX_EXTRACT, search_text
+from agent.sources.live.mediawiki import MAX_EXTRACT, MAX_QUERY
+from agent.sources.live.queries import keywords
 from tests.agent.sources.live.apiserver import Reply, json_reply
 from tests.agent.sources.live.knowledge import answered, mediawiki
 
@@ -90,7 +91,7 @@ def test_no_more_pages_are_requested_than_come_with_introductions():
     ],
 )
 def test_a_question_keeps_its_telling_words_as_every_word_must_match(query: str, wanted: str):
-    assert search_text(query) == wanted
+    assert keywords(query, MAX_QUERY) == wanted
 
 
 def test_a_language_chooses_the_wiki():

@@ -19,6 +19,7 @@ from tests.agent.sources.live.backend_cases import (
     Make,
     answered,
     brave,
+    exa,
     filters,
     gnews,
     now,
@@ -229,6 +230,42 @@ def test_braves_news_may_be_fifty():
     assert request.params == {"q": "aurora falls", "count": "50"}
 
 
+def test_exa_is_searched_for_highlights_with_the_filters_as_parameters():
+    hits, request = answered(exa, EMPTY["exa"], limit=50, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org", "not": "c.org", "lang": "de"})  # fmt: skip
+    assert (request.method, request.path, request.headers["x-api-key"]) == ("POST", "/search", KEY)
+    assert request.json == {
+        "query": "aurora falls",
+        "type": "auto",
+        "numResults": 10,
+        "contents": {"highlights": True},
+        "startPublishedDate": "2026-01-01T00:00:00.000Z",
+        "endPublishedDate": "2026-03-05T23:59:59.999Z",
+        "includeDomains": ["a.org"],
+        "excludeDomains": ["c.org"],
+    }
+    assert (hits.notes, hits.credits, hits.usd) == (("exa cannot filter by 'lang de'",), 1.0, 0.007)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "category", "notes"),
+    [
+        (exa, "science", "research paper", ()),
+        (exa, "general", None, ()),
+        (news(exa), "news", "news", ()),
+        (news(exa), "science", "news", ("exa cannot filter by 'kind science'",)),
+    ],
+)
+def test_exa_has_a_category_a_kind(make: Make, kind: str, category: str | None, notes: tuple[str, ...]):
+    hits, request = answered(make, EMPTY["exa"], where={"kind": kind})
+    assert (request.json.get("category"), hits.notes) == (category, notes)
+
+
+def test_exa_counts_the_price_that_it_states_and_else_the_usual_one():
+    stated = {"results": list[object](), "costDollars": {"total": 0.004}}
+    assert answered(exa, stated)[0].usd == 0.004
+    assert answered(of(exa, usd_per_credit=0.001), EMPTY["exa"])[0].usd == 0.001
+
+
 def test_gnews_is_searched_with_its_key_in_a_header():
     hits, request = answered(gnews, EMPTY["gnews"], limit=500, where={"after": "2026-01", "before": "2026-03", "lang": "de", "not": "c.org", "site": "a.org"})  # fmt: skip
     assert (request.method, request.path, request.headers["x-api-key"]) == ("GET", "/api/v4/search", KEY)
@@ -282,7 +319,14 @@ LONG = " ".join(f"w{n:03}" for n in range(150))
 
 @pytest.mark.parametrize(
     ("make", "chars", "words"),
-    [(tavily, 400, 999), (serper, 2048, 999), (searxng, 500, 999), (brave, 400, 50), (gnews, 200, 999)],
+    [
+        (tavily, 400, 999),
+        (serper, 2048, 999),
+        (searxng, 500, 999),
+        (brave, 400, 50),
+        (exa, 1000, 999),
+        (gnews, 200, 999),
+    ],
 )
 def test_a_long_query_is_cut_between_words_and_its_operators_stay_whole(make: Make, chars: int, words: int):
     for conditions in (dict[str, str](), {"site": "a.org", "not": "b.org"}):

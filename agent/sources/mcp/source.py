@@ -1,0 +1,152 @@
+"""An MCP server as a source: one of its tools gets the query, and what it gives becomes passages."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from agent.errors import SourceError
+from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.filters import ReadFilters, unhonoured
+from agent.sources.http import SHORTEST_SECRET
+from agent.sources.limits import Limits
+from agent.sources.live.reading import passages
+from agent.sources.mcp.connection import START_SECONDS, Connection, OpenServer, Transport, failure
+from agent.sources.mcp.results import rows_of_result
+from agent.sources.mcp.tool import QueryCall, chosen_call, first_text
+
+SPARE_SECONDS: Final = 2.0
+"""That one try has beside the call, to say how it failed."""
+PATIENCE: Final = 2
+"""Calls in a row without an answer after which a connection is taken for dead."""
+
+
+class McpSource:
+    """A tool of an MCP server."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Callable[[], Transport],
+        *,
+        tool: str = "",
+        query: str = "",
+        limit: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        seconds: float = 20.0,
+        start_seconds: float = START_SECONDS,
+        most_chars: int = 50_000,
+        secrets: Sequence[str] = (),
+    ) -> None:
+        """Start nothing yet; the first search does.
+
+        Args:
+            name: of the source.
+            transport: the way to the server, made again for each connection.
+            tool: its name; empty: the only one, or the only one that searches.
+            query: the argument that gets the query; empty: found in the tool's schema.
+            limit: the argument that gets the number of results; empty: none.
+            arguments: all others, the same in each call.
+            seconds: for one call.
+            start_seconds: for the server to start, and to say what it offers.
+            most_chars: of one answer.
+            secrets: what the server knows and no sentence or passage may show.
+        """
+        self.name = name
+        self.limits = Limits(
+            concurrency=4, requests=20, timeout_seconds=seconds + SPARE_SECONDS, tries=2, keep_seconds=0.0
+        )
+        self._transport = transport
+        self._wanted = (tool, query, limit, dict(arguments or {}))
+        self._seconds = seconds
+        self._start_seconds = start_seconds
+        self._most_chars = most_chars
+        self._secrets = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connection] = WeakKeyDictionary()
+        self._silent = 0
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        """Call the tool once.
+
+        Raises:
+            SourceError: with its kind.
+        """
+        notes = unhonoured(request.filters, honours=(), by=self.name)
+        if request.limit < 1 or not request.query.strip():
+            return SearchResult(backend=self.name, notes=notes)
+        try:
+            server, call = await self.opened()
+            result = await self._called(server, call, request)
+        except SourceError as error:
+            raise SourceError(self.without_secrets(str(error)), kind=error.kind) from None
+        rows = rows_of_result(result, title=call.title, query=request.query, most_chars=self._most_chars)
+        found = passages(rows, by=self.name, topic=self.name, wanted=ReadFilters(), limit=request.limit)
+        kept = (
+            p.model_copy(update={f: self.without_secrets(getattr(p, f)) for f in ("id", "title", "text", "url")})
+            for p in found
+        )
+        return SearchResult(tuple(kept), backend=self.name, notes=notes)
+
+    async def opened(self) -> tuple[OpenServer, QueryCall]:
+        """The server, with the call that a search makes.
+
+        Raises:
+            SourceError: it cannot be opened, or has no such tool.
+        """
+        loop = asyncio.get_running_loop()
+        connection = self._connections.setdefault(
+            loop, Connection(self.name, self._transport, start_seconds=self._start_seconds)
+        )
+        server = await connection.server()
+        tool, query, limit, fixed = self._wanted
+        return server, chosen_call(server.tools, name=self.name, tool=tool, query=query, limit=limit, fixed=fixed)
+
+    async def aclose(self) -> None:
+        """End the connection of this event loop, and the server's process with it."""
+        connection = self._connections.pop(asyncio.get_running_loop(), None)
+        if connection is not None:
+            await connection.aclose()
+
+    async def _called(self, server: OpenServer, call: QueryCall, request: SearchRequest) -> Any:
+        from mcp.shared.exceptions import MCPError
+
+        seconds = min(self._seconds, request.seconds_left)
+        try:
+            async with asyncio.timeout(seconds):
+                result = await server.client.call_tool(call.tool, call.arguments(request.query, request.limit))
+        except TimeoutError as error:
+            self._silent += 1
+            if self._silent >= PATIENCE:
+                self._drop(server)
+            raise SourceError(f"{self.name} did not answer in {seconds:g} s", kind="timeout") from error
+        except MCPError as error:
+            raise self._refused(error, server) from error
+        except Exception as error:  # the SDK raises anything, for example about an answer that breaks its own schema
+            self._drop(server)
+            raise failure(self.name, error, server.transport, why="sent what cannot be read", kind="parse") from error
+        self._silent = 0
+        if result.is_error:
+            said = first_text(result) or "no reason given"
+            raise SourceError(f"{self.name} answered with an error: {said[:300]}", kind="bad_query")
+        return result
+
+    def _refused(self, error: Any, server: OpenServer) -> SourceError:
+        """An answer of the protocol that is an error, or the end of the connection."""
+        from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND
+
+        if error.code in {INVALID_PARAMS, METHOD_NOT_FOUND} and not server.transport.broke:
+            return SourceError(f"{self.name} refused the call: {str(error)[:300]}", kind="bad_query")
+        if error.code == CONNECTION_CLOSED or server.transport.broke:
+            self._drop(server)
+            return failure(self.name, error, server.transport, why="broke off")
+        return failure(self.name, error, server.transport, why="failed")
+
+    def _drop(self, server: OpenServer) -> None:
+        self._silent = 0
+        self._connections[asyncio.get_running_loop()].drop(server)
+
+    def without_secrets(self, text: str) -> str:
+        """The text without the values that the server got for itself alone."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
