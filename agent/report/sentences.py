@@ -17,7 +17,7 @@ from agent.checks.tokens import sentences
 from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Evidenced, Merged, Quote, Reflected, Trace
 
-_CHARS: Final = range(30, 421)
+_CHARS: Final = range(20, 421)
 _LONG: Final = 300
 _WORDS: Final = 5
 _LETTERS: Final = 0.65
