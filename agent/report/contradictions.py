@@ -1,6 +1,6 @@
 """What cannot both be true: a claim and the page that it cites, or a sentence and another document about the same."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agent.checks import check_claim
@@ -22,7 +22,8 @@ def refuted(trace: Trace) -> Iterator[Sides]:
     for claim in claims:
         if claim.check == "contradicted":
             cited = [passage for number in claim.cites for passage in shown.get(number, ())]
-            if against := _nearest(claim.text, cited):
+            sides = ((said, passage) for passage in cited for said in _against(claim.text, passage))
+            if against := next(sides, None) or _nearest(claim.text, cited):
                 yield plain(claim.text), (), against[0], (against[1],)
 
 
@@ -34,13 +35,23 @@ def disputed(sentence: FoundSentence, passages: Sequence[Passage]) -> Iterator[S
     """
     own = {document_of(passage) for passage in sentence.passages}
     topic = content_words(sentence.passages[0].title)
+    if not topic:
+        return
     others = [p for p in passages if document_of(p) not in own and topic & content_words(f"{p.title} {p.text}")]
     for passage in others[:_READ]:
-        judged = check_claim(Claim(text=sentence.text, cites=(1,)), _alone(passage))
-        if judged.check != "contradicted" or not (against := _nearest(sentence.text, [passage])):
-            continue
-        if topic and (topic == content_words(passage.title) or topic <= content_words(against[0])):
-            yield sentence.text, sentence.passages, against[0], (passage,)
+        against = next(_against(sentence.text, passage), "")
+        if against and (topic == content_words(passage.title) or topic <= content_words(against)):
+            yield sentence.text, sentence.passages, against, (passage,)
+
+
+def _against(text: str, passage: Passage) -> Iterator[str]:
+    """The sentences of a passage that contradict a text, each by itself; none where the whole passage does not."""
+    claim = Claim(text=text, cites=(1,))
+    if check_claim(claim, {1: (passage,)}).check == "contradicted":
+        for found in sentences(passage.text):
+            said = passage.text[found.start : found.end]
+            if check_claim(claim, {1: (passage.model_copy(update={"text": said}),)}).check == "contradicted":
+                yield plain(said)
 
 
 def _nearest(text: str, passages: Sequence[Passage]) -> tuple[str, Passage] | None:
@@ -48,7 +59,3 @@ def _nearest(text: str, passages: Sequence[Passage]) -> tuple[str, Passage] | No
     wanted = content_words(text)
     said = [(plain(p.text[s.start : s.end]), p) for p in passages for s in sentences(p.text)]
     return max(said, key=lambda one: len(wanted & content_words(one[0])), default=None)
-
-
-def _alone(passage: Passage) -> Mapping[int, Sequence[Passage]]:
-    return {1: (passage,)}

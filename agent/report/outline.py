@@ -110,6 +110,7 @@ def topics_of(question: str, found: Sequence[Passage], *, most: int) -> list[Top
     by_document: dict[str, list[Passage]] = {}
     for passage in relevant:
         by_document.setdefault(_document_title(passage).casefold(), []).append(passage)
+    by_document = _about(by_document, wanted) or by_document
     documents = sorted((_topic("", passages, weights) for passages in by_document.values()), key=lambda t: -t.weight)
     documents = [topic for topic in documents[:most] if topic.weight >= _LEAST * documents[0].weight]
     parts = [_parts(topic, weights, wanted, most=most) for topic in documents]
@@ -122,6 +123,20 @@ def topics_of(question: str, found: Sequence[Passage], *, most: int) -> list[Top
         for topic in (_heaviest(of, share) if share > 1 else [_whole(document, weights)])
     ]
     return sorted(topics, key=lambda topic: content_words(topic.heading) != wanted)  # what answers it at once is first
+
+
+def _about(by_document: Mapping[str, list[Passage]], wanted: frozenset[str]) -> dict[str, list[Passage]]:
+    """The documents whose passages have more than half of the question's words, or whose title has one.
+
+    Years count for nothing: too much happens in one.
+    """
+    words = {word for word in wanted if not word.isdigit()}
+    kept: dict[str, list[Passage]] = {}
+    for document, passages in by_document.items():
+        there = words & {word for passage in passages for word in content_words(f"{passage.title} {passage.text}")}
+        if 2 * len(there) > len(words) or words & content_words(document):
+            kept[document] = passages
+    return kept
 
 
 def document_of(passage: Passage) -> str:

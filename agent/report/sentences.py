@@ -17,7 +17,7 @@ from agent.checks.tokens import sentences
 from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Evidenced, Merged, Quote, Reflected, Trace
 
-_CHARS: Final = range(30, 421)
+_CHARS: Final = range(20, 421)
 _LONG: Final = 300
 _WORDS: Final = 5
 _LETTERS: Final = 0.65
@@ -29,8 +29,10 @@ _BULLET: Final = re.compile(r"(?:[-*+•‣]|\d{1,2}[.)])\s+")
 _REFERENCE: Final = re.compile(r"\s*\(\[[^\]\n]{1,200}\]\([^()\s]{1,500}\)\)")
 _LINK: Final = re.compile(r"!?\[([^\]\n]{1,200})\]\([^()\s]{1,500}\)")
 _MARKUP: Final = re.compile(
-    r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`+|\s*\[citation needed\]|(?<=[.,;!?\"”])\[(?:\d{1,3}|[a-z])\]"
+    r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`+"
+    r"|\s*\[(?:citation needed|[‡†] ?\d+|note \d+)\]|(?<=[.,;!?\"”])\[(?:\d{1,3}|[a-z])\]"
 )
+"""Of Markdown; and marks of an encyclopedia's notes."""
 _DOTS: Final = re.compile(r"(?<=\w[.]) ?[.]$")
 _ENDS: Final = re.compile(r"[.!?][\"'”’)\]]*$")
 _BEGINS: Final = re.compile(r"[\"'“‘(]*[A-Z0-9À-ÖØ-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\ud7ff]")
@@ -162,20 +164,29 @@ def claims_of(trace: Trace) -> tuple[tuple[Claim, ...], Mapping[int, tuple[Passa
 
 
 def _whole_sentence(claim: Claim, passages: Sequence[Passage]) -> FoundSentence | None:
-    """A claim that reads as a sentence, and not in short ("TITLE, relation: VALUE"), where its passages support it.
+    """A claim that reads as a sentence, where its passages support it; the page's own where it has the same words.
 
-    A small policy likes to put the page's title before a sentence of the page: without it, the sentence is checked.
+    A small policy likes to put the page's title, or a relation, before a sentence of the page: without it, the
+    sentence is checked. What only says "TITLE, relation: VALUE" is no sentence.
     """
-    text = plain(claim.text)
-    for title in sorted({passage.title for passage in passages}, key=len, reverse=True):
-        if title and text.startswith(plain(title)):
-            text = re.sub(r"^\s*[:—–-]\s+", "", text.removeprefix(plain(title)))
-            break
-    text = _ended(text)
-    if len(text.split()) < _WORDS or not readable(text) or pointer(text, [p.title for p in passages]):
-        return None
-    quoted = next((one for p in passages for one in sentences_of(p) if one.text == text), None)
-    return quoted or supported(text, "claim", passages)
+    titles = [passage.title for passage in passages]
+    for text in map(_ended, _without_title(plain(claim.text), titles)):
+        if len(text.split()) < _WORDS or not readable(text) or pointer(text, titles):
+            continue
+        if found := supported(text, "claim", passages):
+            quote, passage = found.quotes[0], found.passages[found.quotes[0].number - 1]
+            own = (one for one in sentences_of(passage) if _around(one, quote, passage))
+            return next(own, found) if found.check == "verbatim" else found
+    return None
+
+
+def _without_title(text: str, titles: Sequence[str]) -> Iterator[str]:
+    """The text, and what it says behind a title or behind the first colon."""
+    title = next((t for t in sorted(map(plain, titles), key=len, reverse=True) if t and text.startswith(t)), "")
+    if not title:
+        yield text
+    yield re.sub(r"^\s*[:—–-]\s+", "", text.removeprefix(title))
+    yield text.removeprefix(title).partition(": ")[2]
 
 
 def _ended(text: str) -> str:
