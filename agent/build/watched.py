@@ -18,7 +18,7 @@ from typing import Final
 from agent.errors import AgentError, CorpusError, SetupError
 from agent.parallel.processes import spawning
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, close_sources
-from agent.sources.corpus.documents import find_files
+from agent.sources.corpus.finding import find_files
 from agent.sources.corpus.folder import CARD
 from agent.sources.corpus.source import CACHE, cached_index
 

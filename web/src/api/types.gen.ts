@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: d158d9f31ddd377923e13100768ff90bd322cc6571a9aa706146ea3c9d388770
+// Made of schema.json by tools/types.mjs; sha256 of it: 1c1711156df4e4ccc157d9c0ed1119ff0535afc2c0e07525b78cbed06c7afe06
 
 /**
  * Made by `python -m server.ui.types`.
