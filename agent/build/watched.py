@@ -7,6 +7,7 @@ drives report none.
 """
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -162,7 +163,8 @@ class WatchedSource:
             while not ours.poll(_STEP_SECONDS):
                 if self._stop.is_set():
                     return None
-            folder, why = ours.recv()
+            folder, why = json.loads(ours.recv_bytes())
+            process.join(STOP_SECONDS)
         except EOFError:
             raise CorpusError("the process that updates the index died") from None
         finally:
@@ -190,9 +192,10 @@ class WatchedSource:
 def _update(path: Path, cache: Path, into: Connection) -> None:
     """Update the index of these documents, in a process of its own."""
     try:
-        into.send((str(cached_index([path], cache=cache)), ""))
+        said = str(cached_index([path], cache=cache)), ""
     except AgentError as error:
-        into.send(("", str(error)))
+        said = "", str(error)
+    into.send_bytes(json.dumps(said).encode())
 
 
 def _signature(path: Path) -> Signature:
