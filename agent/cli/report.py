@@ -12,6 +12,7 @@ from rich.text import Text
 from agent.cli.console import complain, messages, note, print_text, printable
 from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
+from agent.sanitize.text import shortened
 
 if TYPE_CHECKING:
     from agent.report import Report, ReportBudget, ReportEvent, ReportPlan
@@ -179,7 +180,7 @@ class _Progress:
             messages().print(Text(printable(f"{event.heading}: {_state(event)} · {self._used}")))
 
     def _drawn(self) -> Text:
-        lines = [f"  {_MARKS.get(state, '✓')} {heading}: {state}" for heading, state in self._pairs()]
+        lines = [f"  {_MARKS.get(state, '✓')} {shortened(heading, 60)}: {state}" for heading, state in self._pairs()]
         return Text(printable("\n".join([*(lines or ["  making the outline"]), f"  {self._used}"])))
 
     def _pairs(self) -> Any:

@@ -5,7 +5,7 @@ Pure and deterministic. What strangers wrote (titles) and what a model wrote is 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +28,8 @@ _OPENING: Final = re.compile(
     r"what (?:is|are|was|were|happened (?:in|during|to|on))|who (?:is|was)|how (?:does|do|did))\s+(?:the\s+|an?\s+)?"
 )
 _LINE: Final = re.compile(
-    r"^\W*(?:sections?\b\W*)?(?:\d{1,2}\W+)?(?P<heading>[^|\n]+?)\s*\|\s*(?P<question>[^|\n]+?)\W*$"
+    r"^\W*(?:sections?\b\W*)?(?:\d{1,2}\W+)?(?P<heading>[^|\n]+?)\s*\|\s*(?P<question>[^|\n]+?)\W*$",
+    re.IGNORECASE,
 )
 _TITLE: Final = re.compile(r"^\W*title\W+(?P<title>.+?)[\s*_]*$", re.IGNORECASE)
 _HALF_WEIGHT: Final = 10
@@ -214,7 +215,8 @@ def _parts(topic: Topic, weights: Mapping[int, float], wanted: frozenset[str], *
     for passage in topic.passages:
         groups.setdefault(passage.title, []).append(passage)
     if len(groups) > 1:
-        return [_topic(title.rsplit(BETWEEN, 1)[-1], passages, weights) for title, passages in groups.items()]
+        parts = [_topic(title.rsplit(BETWEEN, 1)[-1], passages, weights) for title, passages in groups.items()]
+        return [replace(part, weight=topic.weight) if part.heading == part.document else part for part in parts]
     return _by_name(topic, weights, wanted, most=most)
 
 
@@ -222,7 +224,9 @@ def _by_name(topic: Topic, weights: Mapping[int, float], wanted: frozenset[str],
     """An introduction, and a part for each of the names that most passages speak of, but not all."""
     ordered = sorted(topic.passages, key=place_of)
     introduction, rest = ordered[:_INTRODUCTION], ordered[_INTRODUCTION:]
-    names = {id(passage): _names(passage, wanted | content_words(topic.document)) for passage in rest}
+    known = wanted | content_words(topic.document)
+    sure = {name for passage in topic.passages for name in _names(passage, known)}
+    names = {id(passage): _names(passage, known, sure) for passage in rest}
     chosen: list[str] = []
     left = list(rest)
     while left and len(chosen) < most - 1:
@@ -249,16 +253,21 @@ def _by_name(topic: Topic, weights: Mapping[int, float], wanted: frozenset[str],
     return [replace(first, weight=topic.weight), *named] if named else []
 
 
-def _names(passage: Passage, known: frozenset[str]) -> Counter[str]:
-    """The names in a passage's text that say something new, those of its first sentences twice."""
+def _names(passage: Passage, known: frozenset[str], sure: Collection[str] = ()) -> Counter[str]:
+    """The names in a passage's text that say something new, those of its first sentences twice.
+
+    A capital that begins a sentence makes a name only where it is one elsewhere: among `sure`.
+    """
     found: Counter[str] = Counter()
     for place, line in enumerate(page(passage.title, passage.text).lines):
         for mention in line.reading.mentions:
-            if mention.kind != "name" or mention.weak or line.start < 0:
+            if mention.kind != "name" or line.start < 0:
                 continue
             tokens = line.reading.tokens[mention.first : mention.last + 1]
             begins = tokens[min(len(tokens) - 1, tokens[0].text in ARTICLES)].start
             name = passage.text[begins : tokens[-1].end]
+            if mention.weak and name not in sure:
+                continue
             short = content_words(name)
             if (
                 short - _DAYS
@@ -273,7 +282,7 @@ def _names(passage: Passage, known: frozenset[str]) -> Counter[str]:
 def place_of(passage: Passage) -> tuple[str, int]:
     """Where a passage stands among those of its document."""
     name, _, number = passage.id.rpartition("#")
-    return (name, int(number)) if number.isdigit() else (passage.id, 0)
+    return (name, int(number)) if re.fullmatch(r"[0-9]{1,9}", number) else (passage.id, 0)
 
 
 def _document_title(passage: Passage) -> str:

@@ -12,6 +12,8 @@ from agent.checks.claims import derived_claims
 from agent.evidence import Passage
 from agent.report.outline import one_line
 from agent.report.sentences import FoundSentence, plain, supported
+from agent.rstool.prompt import one_line as sanitized_line
+from agent.sanitize.text import shortened
 
 OUTLINE_TOKENS: Final = 600
 SECTION_TOKENS: Final = 700
@@ -35,15 +37,20 @@ SECTION_RULES: Final = (
 
 def outline_request(question: str, found: Sequence[Passage]) -> str:
     """The question and what there is to read, as the user's turn."""
-    titles = dict.fromkeys(one_line(passage.title, 120) for passage in found if passage.title)
+    titles = dict.fromkeys(_safe(passage.title, 120) for passage in found if passage.title)
     listed = "\n".join(f"> {title}" for title in list(titles)[:_TITLES])
     return f"Titles that were found:\n{listed or '> none'}\n\nThe report's question: {one_line(question, 2_000)}"
 
 
 def section_request(question: str, found: Sequence[FoundSentence]) -> str:
     """The question of a section and the sentences that it may be written from."""
-    quotations = "\n".join(f"[{number}] {one_line(one.text, 500)}" for number, one in enumerate(found, start=1))
+    quotations = "\n".join(f"[{number}] {_safe(one.text, 500)}" for number, one in enumerate(found, start=1))
     return f"Quotations:\n{quotations}\n\nThe section's question: {one_line(question, 300)}"
+
+
+def _safe(text: str, most: int) -> str:
+    """A stranger's words on one line, cut, without marks of any model's."""
+    return shortened(sanitized_line(text), most)
 
 
 def read_section(text: str, found: Sequence[FoundSentence]) -> tuple[list[FoundSentence], list[str]]:
