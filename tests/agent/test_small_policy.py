@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,9 @@ import pytest
 
 from agent.build.agent import build_agent, notices
 from agent.build.shipped import MOST_TOKENS, SMALL, is_small, needs_small, newest_checkpoint, with_policy
-from agent.models.cache import ModelCache, ModelRecord
-from agent.models.wheel import DEFAULT
 from agent.settings import BudgetSettings, CairnSettings
 from server.launch import make_service
-from tests.agent.models.case import real_gguf
+from tests.agent.models.case import put_base_into_cache
 
 TEXT = "# Lina Orr\n\nLina Orr was born in Trieste. She directed Aurora Falls in 1999.\n"
 
@@ -29,14 +26,7 @@ def documents(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def base_is_fetched() -> None:
-    """The base model is in the cache, as after its download."""
-    gguf = real_gguf()
-
-    def write(folder: Path) -> ModelRecord:
-        shutil.copyfile(gguf, folder / gguf.name)
-        return ModelRecord(name=DEFAULT, source="a wheel", sha256="0" * 64, file=gguf.name)
-
-    ModelCache().make("fetched", DEFAULT, write, needs=gguf.stat().st_size)
+    put_base_into_cache()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from agent.settings import load_settings
 from server.launch import make_service
+from tests.agent.models.case import put_base_into_cache
 from tests.server.threaded import in_thread
 from tests.web.pages import Watched, tab
 
@@ -45,10 +46,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def manual(data: Path) -> Generator[str]:
+def manual(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """A server as `make serve` starts it: the manual, and the policy that reads English."""
-    settings = load_settings(None, world="", store=str(data / "runs.sqlite"), library_folder=data / "libraries")
-    with in_thread(make_service(settings)) as address:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        put_base_into_cache()
+        settings = load_settings(None, world="", store=str(data / "runs.sqlite"), library_folder=data / "libraries")
+        service = make_service(settings)
+    assert service.agent.policy.name == "small-v1"
+    with in_thread(service) as address:
         yield address
 
 

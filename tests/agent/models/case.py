@@ -4,6 +4,7 @@ The GGUF is written here with gguf's own writer, from llama.cpp's rules, so that
 """
 
 import importlib
+import shutil
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +14,10 @@ import gguf
 import numpy as np
 import pytest
 
+from agent.models.cache import ModelCache, ModelRecord
 from agent.models.safetensors_file import Floats
 from agent.models.shape import DecoderShape, Kind, gguf_name
+from agent.models.wheel import DEFAULT
 
 END: Final = "<|im_end|>"
 SPECIAL: Final = ("<|endoftext|>", "<|im_start|>", END)
@@ -197,3 +200,14 @@ def served_log_probabilities(folder: Path, ids: list[int], *, compute_type: str)
     ctranslate2: Any = importlib.import_module("ctranslate2")
     generator = ctranslate2.Generator(str(folder), compute_type=compute_type, intra_threads=1)
     return np.array(generator.forward_batch([ids], return_log_probs=True))[0]
+
+
+def put_base_into_cache() -> None:
+    """The base model of the shipped policy is in the user's cache, as after its download."""
+    file = real_gguf()
+
+    def write(folder: Path) -> ModelRecord:
+        shutil.copyfile(file, folder / file.name)
+        return ModelRecord(name=DEFAULT, source="a wheel", sha256="0" * 64, file=file.name)
+
+    ModelCache().make("fetched", DEFAULT, write, needs=file.stat().st_size)
