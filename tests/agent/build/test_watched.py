@@ -82,6 +82,7 @@ async def lost(source: Source, query: str, words: str) -> bool:
     return not await found(source, query, words)
 
 
+@pytest.mark.slow
 def test_no_search_fails_and_the_loop_goes_on_while_the_index_is_swapped(docs: Path):
     for n in range(300):
         (docs / f"{n}.md").write_text(f"# Page {n}\n\nThe lighthouse {n} stands on a rock.\n" * 20, encoding="utf-8")
@@ -180,6 +181,7 @@ def test_documents_that_go_away_are_a_sentence_and_the_old_ones_stay_until_they_
     assert len(caplog.records) == 1, "a problem is logged once"
 
 
+@pytest.mark.slow
 def test_a_folder_that_comes_back_as_it_was_or_is_replaced_is_followed(docs: Path):
     async def work(source: WatchedSource) -> None:
         away, other = docs.with_name("away"), docs.with_name("other")
