@@ -121,10 +121,10 @@ def _what_searches(settings: "CairnSettings") -> str:
     if uses_manual(settings):
         return "Cairn's own manual (your documents: --corpus DIR)"
     parts = {
-        f"the documents in {settings.corpus}": settings.corpus,
+        f"the documents in {settings.corpus}{', watched' if settings.watch else ''}": settings.corpus,
         f"the graph in {settings.kg}": settings.kg,
         "the live web": settings.is_live,
-        **dict.fromkeys(settings.plugins, True),
+        **dict.fromkeys((*settings.mcp, *settings.plugins), True),
     }
     return ", ".join(name for name, there in parts.items() if there) or ", ".join(settings.sources)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from agent.errors import AgentError, CorpusError, SetupError
@@ -31,6 +32,7 @@ LOOK_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 5.0
 """For the thread to end."""
 _STEP_SECONDS: Final = 0.1
+_TURN_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
 
 Signature = dict[str, tuple[int, int]]
@@ -74,8 +76,7 @@ class WatchedSource:
                 f"{path} is an index, and what is watched is documents: name their folder with --corpus, "
                 f"or leave --watch out and update the index with: cairn index build DOCS --out {path}"
             )
-        self.problem = ""
-        """Why the last change is not in the index yet; empty where it is."""
+        self._problems = {"index": "", "watch": ""}
         self._path, self._open, self._cache = path, open_index, cache
         self._look_seconds = look_seconds
         self._seen = _signature(path)
@@ -84,6 +85,11 @@ class WatchedSource:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watched documents", daemon=True)
         self._thread.start()
+
+    @property
+    def problem(self) -> str:
+        """Why the last change is not in the index yet, or comes late; empty where all is well."""
+        return self._problems["index"] or self._problems["watch"]
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Search the index that is current when the search begins.
@@ -111,42 +117,57 @@ class WatchedSource:
         await close_sources([self._current.source])
 
     def _watch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except (OSError, RuntimeError) as error:
+                self._look()
+                gone = not self._path.exists()
+                late = f"{self._path} is looked at every {self._look_seconds:g} s: it cannot be watched ({error})"
+                self._report("watch", "" if gone else late)  # the index says that it is gone
+                self._stop.wait(min(self._look_seconds, _TURN_SECONDS) if gone else self._look_seconds)
+
+    def _follow(self) -> None:
+        """Look whenever a change is reported, and from time to time; ends where another folder takes this one's place.
+
+        Raises:
+            OSError: the folder is gone, or the system's limit of watches is reached.
+            RuntimeError: as the library says the same.
+        """
         from watchfiles import watch
 
-        while not self._stop.is_set():
-            self._look()
-            try:
-                for _ in watch(
-                    self._path,
-                    watch_filter=None,
-                    stop_event=self._stop,
-                    debounce=LONGEST_MS,
-                    step=QUIET_MS,
-                    rust_timeout=int(self._look_seconds * 1000),
-                    yield_on_timeout=True,
-                    raise_interrupt=False,
-                ):
-                    self._look()
-            except (OSError, RuntimeError) as error:  # the folder went away, or the system's limit of watches
-                self._report(
-                    f"{self._path} cannot be watched ({error}); it is looked at every {self._look_seconds:g} s"
-                )
-                self._stop.wait(self._look_seconds)
+        inode, due = self._path.stat().st_ino, 0.0  # due at once, for what changed before there was a watch
+        turns = watch(
+            self._path,
+            watch_filter=None,
+            stop_event=self._stop,
+            debounce=LONGEST_MS,
+            step=QUIET_MS,
+            rust_timeout=int(min(self._look_seconds, _TURN_SECONDS) * 1000),
+            yield_on_timeout=True,
+            raise_interrupt=False,
+        )
+        for changes in turns:
+            self._report("watch", "")
+            if self._path.stat().st_ino != inode:
+                return
+            if changes or monotonic() >= due:
+                self._look()
+                due = monotonic() + self._look_seconds
 
     def _look(self) -> None:
         """Bring the index up to date where a file changed."""
         try:
             now = _signature(self._path)
-            if now == self._seen:
-                return
-            folder = self._updated()
-            if folder is None:
-                return  # it ends
-            self._swap(self._open(folder))
-            self._seen = now
-            self._report("")
+            if now != self._seen:
+                folder = self._updated()
+                if folder is None:
+                    return  # it ends
+                self._swap(self._open(folder))
+                self._seen = now
+            self._report("index", "")
         except (AgentError, OSError) as error:
-            self._report(f"the changes of {self._path} cannot be searched yet: {error}")
+            self._report("index", f"the changes of {self._path} cannot be searched yet: {error}")
 
     def _updated(self) -> Path | None:
         """The index after an update, in a process of its own; None where watching ends meanwhile.
@@ -183,10 +204,10 @@ class WatchedSource:
         if idle and isinstance(old.source, Closable):
             asyncio.run(close_sources([old.source]))
 
-    def _report(self, why: str) -> None:
-        if why and why != self.problem:
+    def _report(self, about: str, why: str) -> None:
+        if why and why != self._problems[about]:
             _log.warning("%s", why)
-        self.problem = why
+        self._problems[about] = why
 
 
 def _update(path: Path, cache: Path, into: Connection) -> None:

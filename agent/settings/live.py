@@ -87,6 +87,8 @@ class McpSettings(BaseModel):
             raise ValueError("it needs either a url or a command")
         if self.url and not self.url.startswith(("http://", "https://")):
             raise ValueError("its url must begin with https:// or http://")
+        if "@" in self.url.partition("://")[2].partition("/")[0]:
+            raise ValueError("its url must hold no password, since URLs reach logs; name a variable: key_variable")
         if (self.key_variable and not self.url) or (self.environment and not self.command):
             raise ValueError("key_variable belongs to a url, and environment to a command")
         return self

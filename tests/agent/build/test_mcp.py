@@ -95,6 +95,7 @@ def test_a_key_is_not_sent_unencrypted(monkeypatch: pytest.MonkeyPatch):
         ("", "it needs either a url or a command"),
         ('url = "https://a.org"\ncommand = ["x"]', "it needs either a url or a command"),
         ('url = "file:///x"', "its url must begin with https:// or http://"),
+        ('url = "https://me:secret@a.org/mcp"', "its url must hold no password"),
         ('command = ["x"]\nkey_variable = "K"', "key_variable belongs to a url"),
         ('command = ["x"]\nseconds = 0', "greater than 0"),
         ('command = ["x"]\ntoool = "y"', "there is no setting 'mcp.papers.toool'"),
@@ -106,6 +107,7 @@ def test_a_table_that_cannot_be_used_is_a_sentence(tmp_path: Path, table: str, w
     with pytest.raises(SetupError, match=r"mcp\.papers") as caught:
         load_settings(file)
     assert why in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "why"), [("web", "a name that Cairn itself uses"), ("my papers", "no plan can name")])
