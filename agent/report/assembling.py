@@ -28,7 +28,7 @@ from agent.report.report import (
     Unverified,
 )
 from agent.report.sentences import FoundSentence, unsaid
-from agent.trace import DOUBTED, Claim, Gathered, Trace
+from agent.trace import DOUBTED, Claim, Gathered, Searched, SearchFailed, Trace
 
 T = TypeVar("T")
 _MOST_UNVERIFIED: Final = 30
@@ -181,7 +181,7 @@ def _shown(results: Iterable[SectionResult]) -> list[Passage]:
 def _section(result: SectionResult, kept: Sequence[FoundSentence], sources: _Sources) -> Section:
     why = result.why
     if result.state == "researched" and not kept:
-        why = why or (_ABOVE if result.sentences else _NOTHING)
+        why = _failure(result.trace) or why or (_ABOVE if result.sentences else _NOTHING)
     return Section(
         heading=result.planned.heading,
         question=result.planned.question,
@@ -190,6 +190,14 @@ def _section(result: SectionResult, kept: Sequence[FoundSentence], sources: _Sou
         sentences=tuple(_sentence(one, sources) for one in kept),
         run=result.trace.id if result.trace else "",
     )
+
+
+def _failure(trace: Trace | None) -> str:
+    """Why a run that found nothing at all did not, where its searches failed."""
+    steps = trace.steps if trace else ()
+    if any(isinstance(step, Searched) and step.passages for step in steps):
+        return ""
+    return next((f"its searches failed: {step.why}" for step in steps if isinstance(step, SearchFailed)), "")
 
 
 def _sentence(one: FoundSentence, sources: _Sources) -> ReportSentence:

@@ -136,6 +136,8 @@ class Research:
         """Sections that have not taken their share of the budget."""
         self._budget: SharedBudget | None = None
         self._controls: set[Control] = set()
+        self._silence = ""
+        """Why the engine gave no text the last time."""
         self._now = False
         self._emitted_at = 0.0
 
@@ -215,7 +217,8 @@ class Research:
             if own is not None:
                 outline, passages = own, ((),) * len(own.sections)
             else:
-                note = "The model wrote no outline that could be read; this one is made from what was found."
+                why = self._silence or "it wrote none that could be read"
+                note = f"The model made no outline ({why}); this one is made from what was found."
                 outline = outline.model_copy(update={"note": note})
         self._outline = outline
         pairs = zip(outline.sections, passages, strict=True)
@@ -243,6 +246,7 @@ class Research:
         with suppress(NotDriven):
             await self._driven(budget, chat, trace, Control())
         budget.return_tokens(most, trace.usage)
+        self._silence = trace.stopped.detail if trace.stopped and trace.stopped.reason == "engine" else ""
         return trace.answer or ""
 
     async def _driven(self, budget: SharedBudget, rollout: Rollout, trace: Trace, control: Control) -> None:

@@ -30,12 +30,12 @@ _REFERENCE: Final = re.compile(r"\s*\(\[[^\]\n]{1,200}\]\([^()\s]{1,500}\)\)")
 _LINK: Final = re.compile(r"!?\[([^\]\n]{1,200})\]\([^()\s]{1,500}\)")
 _MARKUP: Final = re.compile(
     r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`+"
-    r"|\s*\[(?:citation needed|[‡†] ?\d+|note \d+)\]|(?<=[.,;!?\"”])\[(?:\d{1,3}|[a-z])\]"
+    r"|\s*\[(?:citation needed|[‡†] ?\d+|note \d+)\]|\s+\(\s*\)|(?<=[.,;!?\"”])\[(?:\d{1,3}|[a-z])\]"
 )
 """Of Markdown; and marks of an encyclopedia's notes."""
 _DOTS: Final = re.compile(r"(?<=\w[.]) ?[.]$")
 _ENDS: Final = re.compile(r"[.!?][\"'”’)\]]*$")
-_BEGINS: Final = re.compile(r"[\"'“‘(]*[A-Z0-9À-ÖØ-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\ud7ff]")
+_BEGINS: Final = re.compile(r"[\"'“‘]*[A-Z0-9À-ÖØ-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\ud7ff]")
 _FOREIGN: Final = re.compile(r"[|›{}<>\\]|://|\*\*|```|\]\(|…$|^#")
 _LEANS: Final = frozenset(
     "he she it they this that these those his her hers its their theirs him them such however but and also then "

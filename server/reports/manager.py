@@ -152,7 +152,7 @@ class ReportManager:
         finally:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
-            await self._finish(live, report or research.report(state))
+            await self._finish(live, report or await asyncio.to_thread(research.report, state))
 
     async def _finish(self, live: LiveReport, report: Report) -> None:
         try:

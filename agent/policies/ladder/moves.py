@@ -52,8 +52,9 @@ def queries_of(texts: Iterable[str], *, most: int) -> tuple[str, ...]:
 
 
 def can_spell(protocol: TextProtocol) -> bool:
-    """Whether moves can be written in a protocol: one of our own, without texts of other authors."""
-    return protocol.plan != "calls" and bool(protocol.instructions) and not protocol.foreign
+    """Whether moves can be written in a protocol: one of our own that searches, without texts of other authors."""
+    searches = {"search", "answer"} <= protocol.tags.keys()
+    return searches and protocol.plan != "calls" and bool(protocol.instructions) and not protocol.foreign
 
 
 def spelled(move: Move, protocol: TextProtocol) -> str:

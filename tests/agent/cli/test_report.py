@@ -12,6 +12,7 @@ from agent.loop.agent import Agent
 from agent.report import Report, unsupported
 from agent.settings import CairnSettings
 from tests.agent.report.library import QUESTION, Library, agent_of, researcher
+from tests.docs.stand_in import stand_in
 
 RIGHT = "Lina Orr was born in Trieste in 1931. [1][2][3]"
 
@@ -108,6 +109,19 @@ def test_a_report_that_says_nothing_ends_with_1_and_says_why(
 def test_a_wrong_call_ends_with_2(monkeypatch: pytest.MonkeyPatch, arguments: list[str]):
     install(monkeypatch)
     assert run(["report", *arguments]) == 2
+
+
+def test_a_model_at_an_endpoint_searches_and_writes_and_nothing_unsupported_is_printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    (tmp_path / "orr.md").write_text("# Lina Orr\n\nLina Orr is a director of films. She was born in Trieste.\n")
+    with stand_in() as address:
+        model = ["--base-url", f"{address}/v1", "--model", "qwen3:8b"]
+        assert run(["report", "Who is Lina Orr?", "--corpus", str(tmp_path), *model, "--json"]) == 0
+    report = Report.model_validate(json.loads(capsys.readouterr().out))
+    assert report.policy == "qwen3:8b"
+    assert report.sentences
+    assert unsupported(report) == []
 
 
 def test_the_help_shows_examples_and_the_budget(capsys: pytest.CaptureFixture[str]):

@@ -12,8 +12,9 @@ from agent.loop.budgets import Budgets
 from agent.policies.scripted import Script
 from agent.report import Report, ReportBudget, ReportEvent, ReportPlan, Research, unsupported
 from agent.report.export import export
-from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.base import SearchRequest, SearchResult, Source
 from tests.agent.report.library import PAGES, QUESTION, Library, agent_of, passages, researcher
+from tests.conftest import Broken
 
 RIGHT = "Lina Orr was born in Trieste in 1931. [1][2][3]"
 WRONG_YEAR = "Lina Orr was born in Trieste in 1935. [1][2][3]"
@@ -33,7 +34,7 @@ def research(
     plan: ReportPlan | None = None,
     *,
     events: list[ReportEvent] | None = None,
-    source: Library | None = None,
+    source: Source | None = None,
     budgets: Budgets | None = None,
     instructed: bool = False,
 ) -> Report:
@@ -213,6 +214,18 @@ def test_a_source_that_finds_nothing_leaves_one_section_that_says_so():
     assert [section.why for section in report.sections] == ["nothing was found that could be verified"]
 
 
+def test_a_source_that_fails_is_named_and_no_search_is_made_up():
+    report = research(researcher(RIGHT), source=Broken())
+    assert report.sentences == ()
+    assert report.sections[0].why == "its searches failed: no route"
+
+
+def test_an_engine_that_fails_at_the_outline_is_said():
+    report = research([PolicyError("no one listens")], instructed=True)
+    assert (report.outline_by, report.state) == ("sources", "failed")
+    assert "no one listens" in report.note
+
+
 def test_events_tell_of_the_outline_each_section_and_what_is_used():
     events: list[ReportEvent] = []
     report = research(researcher(RIGHT), events=events)
@@ -277,7 +290,7 @@ def test_a_model_writes_outline_and_sections_and_unsupported_sentences_are_dropp
 def test_an_outline_that_cannot_be_read_is_replaced_and_that_is_said():
     report = research(writer("I would rather not."), instructed=True)
     assert report.outline_by == "sources"
-    assert "no outline that could be read" in report.note
+    assert "it wrote none that could be read" in report.note
     assert unsupported(report) == []
 
 

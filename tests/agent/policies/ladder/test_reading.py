@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.loop.plain import plain_protocol
 from agent.plan import parse_plan
 from agent.policies.ladder.moves import AnswerMove, CitedSentence, SearchMove, can_spell, queries_of, spelled
 from agent.policies.ladder.reading import move_in
@@ -68,6 +69,7 @@ def test_any_text_is_a_move_or_none(text: str):
 def test_every_search_can_be_spelled_in_every_protocol_of_ours(name: str, texts: list[str]):
     protocol = protocol_named(name)
     assert can_spell(protocol)
+    assert not can_spell(plain_protocol(""))  # it neither searches nor marks its answer
     queries = queries_of(texts, most=protocol.max_queries)
     if queries:
         text = spelled(SearchMove(queries), protocol)
