@@ -84,7 +84,8 @@ def serve(
         again = launch.restarting(server, made)
         launch.run(server, listener)
     if again():
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # with the settings as they are now
+        command = [sys.executable, "-P", *sys.orig_argv[1:]]
+        os.execv(command[0], command)  # with the settings as they are now
 
 
 def _greet(settings: "CairnSettings", address: str, *, local: "Sequence[LocalServer]") -> None:
