@@ -1,6 +1,6 @@
 """From the sections' runs to a report: sources numbered once, nothing said twice, doubts named. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeVar
@@ -133,8 +133,12 @@ def assemble(
         kept = result.without_repeats(said)
         said += kept
         sections.append(_section(result, kept, sources))
-        sides = [*(refuted(result.trace) if result.trace else ()), *(s for one in kept for s in disputed(one, shown))]
+        sides = [
+            *(refuted(result.trace, kept) if result.trace else ()),
+            *(s for one in kept for s in disputed(one, shown)),
+        ]
         contradictions += (_contradiction(result.planned.heading, side, sources) for side in sides)
+    refused = {one.says for one in contradictions}
     return Report(
         id=head.id,
         title=outline.title,
@@ -145,7 +149,7 @@ def assemble(
         note=outline.note,
         sections=tuple(sections),
         contradictions=_once(contradictions)[:_MOST_CONTRADICTIONS],
-        unverified=_once(one for result in results for one in _unverified(result))[:_MOST_UNVERIFIED],
+        unverified=_once(one for result in results for one in _unverified(result, refused))[:_MOST_UNVERIFIED],
         sources=tuple(sources.listed()),
         budget=head.budget,
         used=used,
@@ -226,9 +230,11 @@ def _contradiction(heading: str, sides: Sides, sources: _Sources) -> Contradicti
     )
 
 
-def _unverified(result: SectionResult) -> Iterator[Unverified]:
+def _unverified(result: SectionResult, named: Collection[str]) -> Iterator[Unverified]:
+    """What a run claimed and no source says, but for what is named as contradicted."""
     for text in (*(unsaid(result.trace) if result.trace else ()), *result.refused):
-        yield Unverified(section=result.planned.heading, text=one_line(text, _CLAIM_CHARS))
+        if (said := one_line(text, _CLAIM_CHARS)) not in named:
+            yield Unverified(section=result.planned.heading, text=said)
 
 
 def _once(items: Iterable[T]) -> tuple[T, ...]:

@@ -1,6 +1,6 @@
 """Which sentences a section holds: what its run claimed, then what its passages say to its question."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -72,12 +72,13 @@ def chosen(
         said: sentences of earlier sections, which are not repeated.
         enough: sentences.
     """
-    own = list(claimed(trace)) if trace else []
+    topic = _topic(about)
+    own = [one for one in claimed(trace) if topic(one.passages[0])] if trace else []
     wanted = _Wanted(content_words(f"{question} {about}"), content_words(focus) - content_words(about))
     own_passages = _once(passages)[:_READ]
     scored = _scored(wanted, own, own_passages if len(own) < enough else [])
     if len(scored) < _FEW:
-        read = _once(chain(own_passages, _shown(trace)))[:_READ]
+        read = _once(chain(own_passages, filter(topic, _shown(trace))))[:_READ]
         others = _scored(wanted, own, read)
         known = {one.candidate.text for one in scored}
         scored += [one for one in others if one.candidate.text not in known and one.hits >= _LEAST_HITS]
@@ -116,6 +117,16 @@ def _scored(wanted: _Wanted, own: Sequence[FoundSentence], read: Sequence[Passag
             score -= max(0, len(candidate.text) - _LONG) / _LONG
             scored.setdefault(candidate.text, _Scored(candidate, score, hits, order))
     return list(scored.values())
+
+
+def _topic(about: str) -> Callable[[Passage], bool]:
+    """Whether a passage speaks of what the report is about: it has half of the words of its question, years apart."""
+    words = frozenset(word for word in content_words(about) if not word.isdigit())
+
+    def speaks_of_it(passage: Passage) -> bool:
+        return 2 * len(words & content_words(f"{passage.title} {passage.text}")) >= len(words)
+
+    return speaks_of_it
 
 
 def _shown(trace: Trace | None) -> list[Passage]:

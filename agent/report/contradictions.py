@@ -1,6 +1,7 @@
 """What cannot both be true: a claim and the page that it cites, or a sentence and another document about the same."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from agent.checks import check_claim
@@ -16,15 +17,19 @@ Sides = tuple[str, tuple[Passage, ...], str, tuple[Passage, ...]]
 _READ: Final = 12
 
 
-def refuted(trace: Trace) -> Iterator[Sides]:
-    """The claims of a run that a page which they cite contradicts, each with the page's sentence."""
+def refuted(trace: Trace, kept: Sequence[FoundSentence]) -> Iterator[Sides]:
+    """The claims of a run that a sentence of a page which they cite contradicts by itself, each with that sentence.
+
+    A claim in short whose value is in a sentence of the section that was kept is none: its relation is put wrongly.
+    """
     claims, shown = claims_of(trace)
     for claim in claims:
-        if claim.check == "contradicted":
+        value = content_words(claim.text.rpartition(": ")[2])
+        if claim.check == "contradicted" and not any(value <= one.words for one in kept):
             cited = [passage for number in claim.cites for passage in shown.get(number, ())]
             sides = ((said, passage) for passage in cited for said in _against(claim.text, passage))
-            if against := next(sides, None) or _nearest(claim.text, cited):
-                yield plain(claim.text), (), against[0], (against[1],)
+            for against, passage in islice(sides, 1):
+                yield plain(claim.text), (), against, (passage,)
 
 
 def disputed(sentence: FoundSentence, passages: Sequence[Passage]) -> Iterator[Sides]:
@@ -52,10 +57,3 @@ def _against(text: str, passage: Passage) -> Iterator[str]:
             said = passage.text[found.start : found.end]
             if check_claim(claim, {1: (passage.model_copy(update={"text": said}),)}).check == "contradicted":
                 yield plain(said)
-
-
-def _nearest(text: str, passages: Sequence[Passage]) -> tuple[str, Passage] | None:
-    """The sentence of the passages that has most words of a text."""
-    wanted = content_words(text)
-    said = [(plain(p.text[s.start : s.end]), p) for p in passages for s in sentences(p.text)]
-    return max(said, key=lambda one: len(wanted & content_words(one[0])), default=None)

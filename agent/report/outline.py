@@ -156,15 +156,15 @@ def question_of(heading: str, *, about: str) -> str:
     """What a search for a section asks.
 
     Args:
-        heading: of the section; one that is a question asks itself.
+        heading: of the section; one that is a question asks itself, where it has a word of what the report is about.
         about: what the report or its document is about.
     """
     heading = one_line(heading, MOST_QUESTION_CHARS)
-    if _QUESTION.match(heading):
+    if _QUESTION.match(heading) and content_words(heading) & content_words(about):
         return heading
     subject = one_line(_OPENING.sub("", about).rstrip("?.! ") or about, MOST_QUESTION_CHARS)
     inside = "" if content_words(subject) <= content_words(heading) else f" in {subject}"
-    if _ASKS.match(heading):
+    if _ASKS.match(heading) or _QUESTION.match(heading):
         return one_line(f"{heading.rstrip('?.! ')}{inside}?", MOST_QUESTION_CHARS)
     return one_line(f"What is {heading.rstrip('?.! ')}{inside}?", MOST_QUESTION_CHARS)
 
@@ -177,7 +177,8 @@ def one_line(text: str, most: int) -> str:
 def _planned(topic: Topic, *, several: bool) -> PlannedSection:
     """A topic as a section; where there are several documents, its heading says which one it is in."""
     heading, document = topic.heading.replace("`", ""), topic.document.replace("`", "")
-    query = f"What about {heading} in {document}?" if topic.named else question_of(heading, about=document)
+    query = heading if _QUESTION.match(heading) else question_of(heading, about=document)
+    query = f"What about {heading} in {document}?" if topic.named else query
     inside = several and heading != document and not heading.endswith("?")
     shown = f"{document}{BETWEEN}{heading}" if inside else heading
     return PlannedSection(heading=one_line(shown, MOST_HEADING_CHARS), question=one_line(query, MOST_QUESTION_CHARS))

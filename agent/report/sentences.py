@@ -145,11 +145,11 @@ def claimed(trace: Trace) -> Iterator[FoundSentence]:
 
 
 def unsaid(trace: Trace) -> Iterator[str]:
-    """The claims of a run that no page which they cite supports, and none contradicts."""
+    """The claims of a run that no page which they cite supports."""
     claims, shown = claims_of(trace)
     for claim in claims:
         passages = [passage for number in claim.cites for passage in shown.get(number, ())]
-        if claim.check == "not_found" and not _whole_sentence(claim, passages):
+        if claim.check in DOUBTED and not _whole_sentence(claim, passages):
             yield plain(claim.text)
 
 

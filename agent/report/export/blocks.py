@@ -141,7 +141,11 @@ def _contradictions(report: Report) -> Iterator[Block]:
     for one in report.contradictions:
         by = [Text(f"{clean(one.section)}: " + ("" if one.says_sources else "the model claimed ")), *_quoted(one.says)]
         by += [Cite(number) for number in one.says_sources]
-        against = [Text(" but a source says "), *_quoted(one.against), *map(Cite, one.against_sources)]
+        against = [
+            Text(f"{' ' if one.says_sources else ''}but a source says "),
+            *_quoted(one.against),
+            *map(Cite, one.against_sources),
+        ]
         yield ListItem((*by, *against))
 
 

@@ -78,7 +78,8 @@ def test_nothing_found_leaves_one_section_that_asks_the_question():
 @pytest.mark.parametrize(
     ("heading", "about", "question"),
     [
-        ("Where was she born?", "Lina Orr", "Where was she born?"),
+        ("Where was she born?", "Lina Orr", "Where was she born in Lina Orr?"),
+        ("Where was Lina Orr born?", "Lina Orr", "Where was Lina Orr born?"),
         ("Lina Orr", "Lina Orr", "What is Lina Orr?"),
         ("Early life", "Who is Lina Orr?", "What is Early life in Lina Orr?"),
         ("What a check says", "Evidence", "What a check says in Evidence?"),
