@@ -87,7 +87,7 @@ def require_pdf() -> None:
         SetupError: it is not installed.
     """
     if any(find_spec(name) is None for name in ("fpdf", "uharfbuzz")):
-        raise SetupError("PDF needs a few more packages: pip install 'cairn-search[report]'; or write .docx or .html")
+        raise SetupError("PDF needs two more packages: pip install fpdf2 uharfbuzz; or write .docx or .html")
 
 
 def _boxes(count: int) -> str:
