@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent.errors import SetupError
 from agent.sources.base import SearchRequest, Source
@@ -25,6 +26,7 @@ from server.store import RunStore
 from server.store.database import Database
 
 _WORDS: Final = 60_000
+_STOP_WORDS: Final = 150
 _SENTENCE: Final = 14
 """Words."""
 _PARAGRAPH: Final = 6
@@ -57,13 +59,19 @@ class LibraryFigures:
     """On disk."""
 
 
-def texts(count: int, megabytes: float, *, seed: int = 0) -> Iterator[str]:
-    """Documents of pseudo-words that are as unevenly frequent as those of a language (Zipf), with headings."""
-    random = np.random.default_rng(seed)
+def vocabulary() -> tuple[NDArray[np.str_], NDArray[np.float64]]:
+    """Pseudo-words, the most frequent first, and how frequent each one is (Zipf)."""
+    random = np.random.default_rng(0)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     words = np.array(["".join(random.choice(letters, size)) for size in random.integers(2, 11, _WORDS)])
     weights = 1 / np.arange(1, _WORDS + 1)
-    weights /= weights.sum()
+    return words, weights / weights.sum()
+
+
+def texts(count: int, megabytes: float, *, seed: int = 0) -> Iterator[str]:
+    """Documents of pseudo-words that are as unevenly frequent as those of a language (Zipf), with headings."""
+    words, weights = vocabulary()
+    random = np.random.default_rng(seed)
     per_document = int(megabytes * 1e6 / count / 7)
     for number in range(count):
         drawn = words[random.choice(_WORDS, per_document, p=weights)]
@@ -162,12 +170,16 @@ async def _indexed(manager: LibraryManager, library: str, documents: int, progre
 
 
 async def _searched(source: Source, queries: int) -> list[float]:
-    """Seconds of each search, of words that one of the documents has; the first ones, which open files, don't count."""
+    """Seconds of each search. The first ones, which open files, don't count.
+
+    Words are drawn as often as they occur, but for the most frequent ones, which a real query's stop words are.
+    """
+    words, weights = vocabulary()
+    words, weights = words[_STOP_WORDS:], weights[_STOP_WORDS:] / weights[_STOP_WORDS:].sum()
     random = np.random.default_rng(1)
-    words = next(texts(1, 0.5, seed=0)).split()
     times: list[float] = []
     for number in range(queries + 20):
-        query = " ".join(random.choice(words, int(random.integers(2, 7))))
+        query = " ".join(random.choice(words, int(random.integers(2, 7)), p=weights))
         began = perf_counter()
         await source.search(SearchRequest(query, 10))
         if number >= 20:
