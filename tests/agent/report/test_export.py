@@ -218,7 +218,7 @@ def test_a_file_without_a_known_ending_is_refused_with_those_that_there_are():
 
 def test_without_what_writes_pdf_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("agent.report.export.pdf.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    with pytest.raises(SetupError, match=r"cairn-search\[report\]"):
+    with pytest.raises(SetupError, match=r"fpdf2 uharfbuzz"):
         export(report(), "pdf")
 
 
