@@ -13,6 +13,7 @@ from typing import Final
 
 from agent.errors import CorpusError
 from agent.sources.base import Source
+from agent.sources.bm25 import Rows
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import CARD
 from agent.sources.corpus.shards import IndexShard, ShardedSource
@@ -266,9 +267,14 @@ class LibraryManager:
         Raises:
             StoreError: it cannot be seen which files they have.
         """
-        indexed = set[str]().union(*(await self.rows.indexed(libraries)).values())
-        shards = [shard for library in libraries for shard in await asyncio.to_thread(self._open_shards, library)]
-        return ShardedSource(shards, files=indexed & set(files) if files else indexed)
+        removed, wanted = await self.rows.removed(libraries), frozenset(files) or None
+        shards: list[IndexShard] = []
+        within: list[Rows | None] = []
+        for library in libraries:
+            opened = await asyncio.to_thread(self._open_shards, library)
+            shards += opened
+            within += [shard.within(wanted, removed[library]) for shard in opened]
+        return ShardedSource(shards, within=within)
 
     async def passages(self, file: str) -> list[StoredPassage]:
         """The passages of a file, as a search finds them, in their order; none where it is in no library's index.

@@ -244,14 +244,12 @@ class LibraryRows:
         async with self._database.reading() as connection:
             return list((await connection.execute(query)).scalars())
 
-    async def indexed(self, ids: Collection[str]) -> dict[str, set[str]]:
-        """The files of each library that may be found."""
-        query = select(MEMBERS.c.library, MEMBERS.c.file).where(
-            MEMBERS.c.library.in_(ids), MEMBERS.c.state == "indexed"
-        )
+    async def removed(self, ids: Collection[str]) -> dict[str, set[str]]:
+        """The files of each library that may be in its index still, and must not be found any more."""
+        of_them = (MEMBERS.c.library.in_(ids), MEMBERS.c.state == "removed")
         found: dict[str, set[str]] = {id: set() for id in ids}
         async with self._database.reading() as connection:
-            for library, file in await connection.execute(query):
+            for library, file in await connection.execute(select(MEMBERS.c.library, MEMBERS.c.file).where(*of_them)):
                 found[library].add(file)
         return found
 

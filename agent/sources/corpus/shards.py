@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
-from math import log
+from math import ceil, log
 from pathlib import Path
 from typing import Final
 
@@ -56,12 +56,16 @@ class IndexShard:
     def rows(self) -> int:
         return self.corpus.card.documents
 
-    def within(self, files: Collection[str] | None) -> Rows | None:
-        """The rows of these files; None: of all."""
-        if files is None:
+    def within(self, files: Collection[str] | None, hidden: Collection[str] = ()) -> Rows | None:
+        """The rows of these files, or of all, but for the hidden ones; None: every row."""
+        if files is None and self._places.keys().isdisjoint(hidden):
             return None
-        places = sorted(self._places[name] for name in files if name in self._places)
-        return [(self._starts[place], self._starts[place + 1]) for place in places]
+        kept = (
+            place
+            for place, entry in enumerate(self.entries)
+            if (files is None or entry.name in files) and entry.name not in hidden
+        )
+        return [(self._starts[place], self._starts[place + 1]) for place in kept]
 
     def id_of(self, row: int) -> str:
         """What a passage is called: its file, and its number there."""
@@ -83,7 +87,7 @@ class ShardedSource:
         shards: Sequence[IndexShard],
         *,
         name: str = "corpus",
-        files: Collection[str] | None = None,
+        within: Sequence[Rows | None] = (),
         today: Callable[[], date] = date.today,
     ) -> None:
         """Search folders together.
@@ -91,11 +95,13 @@ class ShardedSource:
         Args:
             shards: opened; none is nothing to find.
             name: of the source, in its passages.
-            files: names of the files that may be found; None: every one.
+            within: the rows of each of them that may be found; none: all.
             today: what the filter `recent` counts from.
         """
         self.name = name
-        self._shards, self._files, self._today = tuple(shards), files, today
+        self._shards, self._today = tuple(shards), today
+        self._within = within or [None] * len(self._shards)
+        self._rows = sum(shard.rows for shard in self._shards)
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages, best first. It doesn't hold up the event loop.
@@ -127,13 +133,13 @@ class ShardedSource:
     def _hits(self, query: str, limit: int, filters: Sequence[Filter]) -> list[Hit]:
         hits: list[Hit] = []
         stems = set(query_stems(query))
-        total = sum(shard.rows for shard in self._shards)
-        rare = {stem: _rarity(total, sum(shard.corpus.frequency(stem) for shard in self._shards)) for stem in stems}
-        for shard in self._shards:
+        rare = {stem: _rarity(self._rows, sum(s.corpus.frequency(stem) for s in self._shards)) for stem in stems}
+        most = limit + ceil(TITLES / max(1, len(self._shards)))
+        for shard, within in zip(self._shards, self._within, strict=True):
             corpus = shard.corpus
             weights = {stem: rare[stem] / _rarity(shard.rows, corpus.frequency(stem)) for stem in stems}
-            deep = shard.rows if corpus.wanted(filters) != ReadFilters() else max(limit, TITLES)
-            ranked = corpus.ranked(query, deep, weights=weights, within=shard.within(self._files))
+            deep = shard.rows if corpus.wanted(filters) != ReadFilters() else most
+            ranked = corpus.ranked(query, deep, weights=weights, within=within)
             hits += [Hit(score, shard, row) for row, score in ranked]
         return sorted(hits, key=lambda hit: -hit.score)
 
