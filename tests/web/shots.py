@@ -93,6 +93,7 @@ def shoot_documents(browser: Browser, address: str, folder: Path, scheme: str, *
             page.goto(f"{address}/#/settings")
             page.get_by_role("button", name="Check").click()
             page.locator(".said").first.wait_for(timeout=60_000)
+            page.evaluate("scrollTo(0, 0)")  # below are the folders of this machine
             camera.keep("settings")
 
 
