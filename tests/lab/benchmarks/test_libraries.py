@@ -9,9 +9,11 @@ from lab.cli.libraries import page
 
 def test_a_small_library_is_filled_indexed_and_searched(tmp_path: Path):
     stages: list[str] = []
-    work = measure(
-        documents=3, megabytes=0.05, queries=5, folder=tmp_path, progress=lambda stage, *_: stages.append(stage)
-    )
+
+    def progress(stage: str, done: int, total: int) -> None:
+        stages.append(stage)
+
+    work = measure(documents=3, megabytes=0.05, queries=5, folder=tmp_path, progress=progress)
     figures = asyncio.run(work)
     assert figures.documents == 3
     assert figures.passages >= 30
