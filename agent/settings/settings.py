@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
+from platformdirs import user_config_path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -28,10 +29,11 @@ from agent.settings.live import LiveSettings, split
 from agent.settings.local_file import beyond_harmless, keys_of_their_addresses, refuse_plain_keys
 from agent.settings.model import of_checkpoint, of_model
 from agent.settings.server import ServerSettings
-from agent.settings.user_file import read_user_file, user_file
 
 PREFIX: Final = "CAIRN_"
 CONFIG_FILE: Final = Path("cairn.toml")
+USER_FILE: Final = "settings.toml"
+"""The user's own, in the configuration folder: `agent.settings.user_file` reads and writes it."""
 _NAMED: Final = 8
 """Settings that one error names."""
 
@@ -196,6 +198,10 @@ def _own_values() -> dict[str, Any]:
     Raises:
         SetupError: it cannot be read, or sets what is no setting.
     """
+    if not (user_config_path("cairn", appauthor=False) / USER_FILE).exists():
+        return {}
+    from agent.settings.user_file import read_user_file, user_file
+
     values = read_user_file()
     if unknown := _unknown(values):
         raise SetupError(f"{user_file()}: " + "; ".join(_no_setting(name) for name in unknown[:_NAMED]))

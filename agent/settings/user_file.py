@@ -9,19 +9,18 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from platformdirs import user_config_path
 
 from agent.errors import SetupError
 from agent.files.own import NotPrivate, private_folder, read_bounded
-
-NAME: Final = "settings.toml"
+from agent.settings.settings import USER_FILE
 
 
 def user_file() -> Path:
     """Where it is."""
-    return user_config_path("cairn", appauthor=False) / NAME
+    return user_config_path("cairn", appauthor=False) / USER_FILE
 
 
 def read_user_file() -> dict[str, Any]:
@@ -52,7 +51,7 @@ def write_user_file(values: Mapping[str, Any]) -> None:
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in sorted(values.items())]
     try:
         private_folder(path.parent)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{NAME}-")  # mode 0600
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{USER_FILE}-")  # mode 0600
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(lines)
         Path(name).replace(path)
