@@ -185,7 +185,7 @@ def _planned(topic: Topic, *, several: bool) -> PlannedSection:
 
 
 def _weight(rank: int, passage: Passage, wanted: frozenset[str]) -> float:
-    """A hit's place counts, and how much of the question stands in its title."""
+    """A hit's place counts, and how much of the question is in its title."""
     in_title = len(wanted & content_words(passage.title)) / max(1, len(wanted))
     return (1 + in_title) / (1 + (rank - 1) / _HALF_WEIGHT)
 

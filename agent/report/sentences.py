@@ -58,7 +58,7 @@ class FoundSentence:
     quotes: tuple[Quote, ...]
     """Numbers are places in `passages`, from 1."""
     start: int = 0
-    """Where it stands in its passage."""
+    """Where it is in its passage."""
     after: int = -1
     """Where the sentence before it stands."""
     leans: bool = False

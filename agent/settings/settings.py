@@ -193,11 +193,7 @@ def settings_of(**flags: Any) -> CairnSettings:
 
 
 def _own_values() -> dict[str, Any]:
-    """What the user's own file sets.
-
-    Raises:
-        SetupError: it cannot be read, or sets what is no setting.
-    """
+    """What the user's own file sets, if there is one."""
     if not (user_config_path("cairn", appauthor=False) / USER_FILE).exists():
         return {}
     from agent.settings.user_file import read_user_file, user_file

@@ -84,7 +84,7 @@ class StoredReports:
         """
         values: dict[str, Any] = {"report": storable(report), "figures": storable(figures), "state": state}
         if state != "running":
-            values |= {"ended": self._now, "lease_until": 0, "wish": ""}
+            values |= {"ended": self._now, "lease_until": 0, "command": ""}
         mine = update(REPORTS).where(REPORTS.c.id == id, REPORTS.c.owner == self._owner, REPORTS.c.state == "running")
         async with self._database.writing() as connection:
             await connection.execute(mine.values(values))
@@ -98,8 +98,8 @@ class StoredReports:
         mine = (REPORTS.c.id.in_(ids), REPORTS.c.owner == self._owner, REPORTS.c.state == "running")
         async with self._database.writing() as connection:
             await connection.execute(update(REPORTS).where(*mine).values(lease_until=self._now + self._lease_seconds))
-            wishes = select(REPORTS.c.id, REPORTS.c.wish).where(*mine, REPORTS.c.wish != "")
-            return {row.id: row.wish for row in await connection.execute(wishes)}
+            commanded = select(REPORTS.c.id, REPORTS.c.command).where(*mine, REPORTS.c.command != "")
+            return {row.id: row.command for row in await connection.execute(commanded)}
 
     async def command(self, id: str, command: RunCommand) -> None:
         """Leave a command for the process that writes a report. A cancel is not taken back.
@@ -107,9 +107,9 @@ class StoredReports:
         Raises:
             StoreError: it could not be written.
         """
-        there = update(REPORTS).where(REPORTS.c.id == id, REPORTS.c.state == "running", REPORTS.c.wish != "cancel")
+        there = update(REPORTS).where(REPORTS.c.id == id, REPORTS.c.state == "running", REPORTS.c.command != "cancel")
         async with self._database.writing() as connection:
-            await connection.execute(there.values(wish=command))
+            await connection.execute(there.values(command=command))
 
     async def get(self, id: str, *, key_id: str | None) -> ReportRow | None:
         """One report; with a key, only where it was requested with it.
@@ -189,7 +189,7 @@ class StoredReports:
             if (await connection.execute(select(REPORTS.c.id).where(*dead).limit(1))).first() is None:
                 return
         async with self._database.writing() as connection:
-            values = {"state": "interrupted", "ended": self._now, "lease_until": 0, "wish": ""}
+            values = {"state": "interrupted", "ended": self._now, "lease_until": 0, "command": ""}
             await connection.execute(update(REPORTS).where(*dead).values(values))
 
     @property
@@ -209,5 +209,5 @@ class StoredReports:
         )
 
 
-_LISTED = [column for column in REPORTS.c if column.name not in ("report", "wish", "lease_until", "key_id")]
+_LISTED = [column for column in REPORTS.c if column.name not in ("report", "command", "lease_until", "key_id")]
 _AT_ONCE = 200

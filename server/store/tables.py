@@ -84,7 +84,7 @@ REPORTS: Final = Table(
     Column("state", Text, nullable=False),  # running, or how it ended
     Column("owner", Text, nullable=False, server_default=""),
     Column("lease_until", Float, nullable=False, server_default="0"),
-    Column("wish", Text, nullable=False, server_default=""),  # cancel or answer_now, for the owner to read
+    Column("command", Text, nullable=False, server_default=""),  # cancel or answer_now, for the owner to read
     Column("key_id", Text, nullable=False, server_default=""),
     Column("created", Float, nullable=False),
     Column("ended", Float),

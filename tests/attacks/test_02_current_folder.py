@@ -17,7 +17,7 @@ def hostile(folder: Path) -> Path:
         (folder / f"{name}.py").write_text(SPRING.format(mark=str(mark)), encoding="utf-8")
     (folder / "docs").mkdir()
     for n in range(4):
-        (folder / "docs" / f"{n}.html").write_text(f"<p>The lighthouse {n} stands on a rock.</p>", encoding="utf-8")
+        (folder / "docs" / f"{n}.html").write_text(f"<p>The lighthouse {n} is on a rock.</p>", encoding="utf-8")
     return mark
 
 

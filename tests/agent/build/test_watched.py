@@ -85,7 +85,7 @@ async def lost(source: Source, query: str, words: str) -> bool:
 @pytest.mark.slow
 def test_no_search_fails_and_the_loop_goes_on_while_the_index_is_swapped(docs: Path):
     for n in range(300):
-        (docs / f"{n}.md").write_text(f"# Page {n}\n\nThe lighthouse {n} stands on a rock.\n" * 20, encoding="utf-8")
+        (docs / f"{n}.md").write_text(f"# Page {n}\n\nThe lighthouse {n} is on a rock.\n" * 20, encoding="utf-8")
 
     async def work(source: WatchedSource) -> None:
         over, slowest = asyncio.Event(), 0.0

@@ -15,7 +15,7 @@ def upgrade() -> None:
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("owner", sa.Text, nullable=False, server_default=""),
         sa.Column("lease_until", sa.Float, nullable=False, server_default="0"),
-        sa.Column("wish", sa.Text, nullable=False, server_default=""),
+        sa.Column("command", sa.Text, nullable=False, server_default=""),
         sa.Column("key_id", sa.Text, nullable=False, server_default=""),
         sa.Column("created", sa.Float, nullable=False),
         sa.Column("ended", sa.Float),
