@@ -33,6 +33,10 @@ ROWS: Final = 32
 GPU_ROWS: Final = 256
 KEPT_BYTES: Final = 1 << 30
 """Of keys and values of contexts that wait for their next turn."""
+EVERY: Final = 16
+"""Tokens that are reported at once at most, where nothing else is said."""
+LINES_PER_TOKEN: Final = 8
+"""Contexts in the engine for each of these: with many, the readers' wake-ups would cost more than the arithmetic."""
 GPU_KEPT_SHARE: Final = 8
 """The same on a GPU: one part in so many of the memory that is free when the engine starts."""
 _CLOSED: Final = "the transformers policy was closed"
@@ -72,7 +76,7 @@ class TorchEngine:
         threads: int = 0,
         rows: int | None = None,
         kept_bytes: int | None = None,
-        every: int = 1,
+        every: int | None = None,
         together: bool | None = None,
     ) -> None:
         """Take a model that lies on a device, and start the threads.
@@ -86,11 +90,12 @@ class TorchEngine:
                 many as suit the device.
             kept_bytes: of keys and values that wait for their context's next turn; None: as suits the device.
             every: tokens that are reported at once; more where no one watches, because each time wakes a loop.
-                Up to this number are sampled in vain where a turn ends with a text that is no single token.
+                Up to this number are sampled in vain where a turn ends with a text that is no single token. None: one
+                by one where few contexts grow, up to `EVERY` where many do.
             together: whether several prompts are read at once; None: on a GPU, if every layer sees the whole context
                 (one with a window would count the padding between what is known and what is new).
         """
-        self.every = every
+        self._every = every
         self._threads = threads
         place = torch.device(device)
         on_gpu = place.type == "cuda"
@@ -122,6 +127,13 @@ class TorchEngine:
         """What the engine has done since it was loaded."""
         uses = [batch.use for batch in self._batches]
         return TorchUse(sum(use.read for use in uses), sum(use.sampled for use in uses))
+
+    @property
+    def every(self) -> int:
+        """Tokens of a request that begins now that are reported at once."""
+        if self._every is not None:
+            return self._every
+        return min(EVERY, 1 + sum(map(len, self._batches)) // LINES_PER_TOKEN)
 
     @property
     def busy(self) -> int:

@@ -29,9 +29,10 @@ def the_usual_umask() -> Iterator[None]:
 def test_the_store_is_the_users_alone(product: Product, tmp_path: Path) -> None:
     with product.serve(cwd=tmp_path):
         store = next(product.home.rglob("runs.sqlite"))
-        kept = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.parent.iterdir()}
-    assert {f"runs.sqlite{log}" for log in ("", "-wal", "-shm")} <= set(kept)
-    assert set(kept.values()) == {0o600}, kept
+        modes = {path: stat.S_IMODE(path.stat().st_mode) for path in store.parent.iterdir()}
+        wrong = {path: oct(mode) for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)}
+    assert {f"runs.sqlite{log}" for log in ("", "-wal", "-shm")} <= {path.name for path in modes}
+    assert not wrong
     assert stat.S_IMODE(store.parent.stat().st_mode) == 0o700
     assert not list(readable_by_others(product.home))
 

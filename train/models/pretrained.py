@@ -166,6 +166,10 @@ def plain_model(
     with torch.device("meta"):
         shell: Any = type(inside)(config)
     shell.load_state_dict(weights, assign=True)
+    for name, buffer in inside.named_buffers():  # what is no weight, such as the frequencies of positions
+        module, _, own = name.rpartition(".")
+        if shell.get_submodule(module)._buffers[own].is_meta:
+            shell.get_submodule(module)._buffers[own] = buffer.detach().to(device or buffer.device)
     shell.generation_config = deepcopy(inside.generation_config)
     return shell
 

@@ -16,16 +16,13 @@ from agent.policies.base import Policy
 from agent.policies.batching import Engine
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
-from agent.policies.torch_engine import SMALL, TorchEngine
+from agent.policies.torch_engine import EVERY, SMALL, TorchEngine
 from agent.policies.transformers import TransformersPolicy
 from train.checkpoints.export import complete, export_checkpoint
 from train.checkpoints.garbage import frozen_heap
 from train.models.adapters import bare, read_adapter
 from train.models.pretrained import base_folder, plain_model
 from train.rl.recipe import RlRecipe
-
-EVERY: Final = 16
-"""Tokens that it emits at once: no one reads along, and a wake-up for each token costs the event loop time."""
 
 
 class Live(Protocol):
