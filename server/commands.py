@@ -39,8 +39,10 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     *,
-    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 picks a free one.  [default: 8000]")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Where to listen.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 picks a free one.", show_default="8000")] = None,
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="Serve other machines even if no key is set.")
     ] = None,

@@ -54,7 +54,7 @@ def build(
             help="Also search by meaning, with this sentence-transformers model (name or folder); 'none' stops that.",
         ),
     ] = None,
-    ann: Annotated[Ann | None, typer.Option("--ann", help="Kind of the dense index.  [default: by size]")] = None,
+    ann: Annotated[Ann | None, typer.Option("--ann", help="Kind of the dense index.", show_default="by size")] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a file that cannot be read, instead of skipping it.")
     ] = False,

@@ -77,7 +77,8 @@ def convert(
     quantization: Annotated[
         Literal["int8", "float32", "bfloat16"] | None,
         typer.Option(
-            help="Precision of the weights: int8 or float32 for ct2, bfloat16 or float32 for hub.  [default: the first]"
+            help="Precision of the weights: int8 or float32 for ct2, bfloat16 or float32 for hub.",
+            show_default="the first",
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -54,7 +54,8 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="NAME",
-        help="Device for transformers: cpu, cuda, cuda:1.  [default: a GPU, if there is one]",
+        help="Device for transformers: cpu, cuda, cuda:1.",
+        show_default="a GPU, if there is one",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -63,7 +64,8 @@ DtypeOption = Annotated[
     typer.Option(
         "--dtype",
         metavar="NAME",
-        help="float32 or bfloat16, for transformers and vllm.  [default: the model's]",
+        help="float32 or bfloat16, for transformers and vllm.",
+        show_default="the model's",
         rich_help_panel=_WRITES,
     ),
 ]
@@ -104,7 +106,8 @@ LiveOption = Annotated[
     bool | None,
     typer.Option(
         "--live/--no-live",
-        help="Search the live web, news, arXiv and wikis.  [default: if a key is set]",
+        help="Search the live web, news, arXiv and wikis.",
+        show_default="if a key is set",
         rich_help_panel=_SEARCHED,
     ),
 ]
@@ -129,11 +132,11 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file, instead of ./cairn.toml.")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes that share the work.  [default: 1]")
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes that share the work.", show_default="1")
 ]
 WorkOption = Annotated[
     Literal["local", "ray"] | None,
-    typer.Option("--work", help="Where they are: this machine, or a Ray cluster.  [default: local]"),
+    typer.Option("--work", help="Where they are: this machine, or a Ray cluster.", show_default="local"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

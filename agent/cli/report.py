@@ -59,14 +59,15 @@ def report(
     ] = 24_000,
     credits: Annotated[
         float | None,
-        typer.Option(min=0, help="For paid searches.  [default: the setting]", rich_help_panel=_BUDGET),
+        typer.Option(min=0, help="For paid searches.", show_default="the setting", rich_help_panel=_BUDGET),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Write it here: .md, .html, .docx, .pdf or .json.  [default: Markdown on stdout]",
+            help="Write it here: .md, .html, .docx, .pdf or .json.",
+            show_default="Markdown on stdout",
         ),
     ] = None,
     as_json: JsonOption = False,

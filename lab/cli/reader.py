@@ -78,7 +78,7 @@ def train_reader(
 def bench_transfer(
     world: Annotated[
         list[str] | None,
-        typer.Option("--world", help="World of the questions; may be repeated.  [default: test-v1, test-v2]"),
+        typer.Option("--world", help="World of the questions; may be repeated.", show_default="test-v1, test-v2"),
     ] = None,
     reader: Annotated[
         Path | None, typer.Option("--reader", metavar="DIR", help="A trained reader; left out, the shipped one.")

@@ -44,12 +44,13 @@ def bench_retrieval(
     *,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Folder with the question sets.  [default: setting data]"),
+        typer.Option("--data", metavar="DIR", help="Folder with the question sets.", show_default="setting data"),
     ] = None,
     model: Annotated[str, typer.Option(help="Encodes passages and questions: a name or a folder.")] = "",
     rerank: Annotated[str, typer.Option(help="A cross-encoder, by name or folder; left out: none.")] = "",
     cache: Annotated[
-        Path | None, typer.Option("--cache", metavar="DIR", help="Where indices are kept.  [default: ~/.cache/cairn]")
+        Path | None,
+        typer.Option("--cache", metavar="DIR", help="Where indices are kept.", show_default="~/.cache/cairn"),
     ] = None,
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure the servers, too.")] = True,
     requests: Annotated[int, typer.Option(min=50, help="Of one measurement with 64 clients.")] = 1200,

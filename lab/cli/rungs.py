@@ -69,7 +69,7 @@ def rungs(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Keep every run there; a later call continues.")],
     name: Annotated[str, typer.Option("--name", help="Of this model, server and question list in the table.")] = "",
     rung: Annotated[
-        list[Rung] | None, typer.Option("--rung", help="A rung beside these; may be repeated.  [default: auto]")
+        list[Rung] | None, typer.Option("--rung", help="A rung beside these; may be repeated.", show_default="auto")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="The first N questions.")] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Questions on their way at once.")] = 4,

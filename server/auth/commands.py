@@ -22,7 +22,8 @@ T = TypeVar("T")
 key_app = typer.Typer(no_args_is_help=True, help="API keys: who may use the server, and how much.")
 
 StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="FILE|URL", help="The server's store.  [default: from the settings]")
+    str | None,
+    typer.Option("--store", metavar="FILE|URL", help="The server's store.", show_default="from the settings"),
 ]
 
 

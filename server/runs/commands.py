@@ -21,7 +21,7 @@ trace_app = typer.Typer(no_args_is_help=True, help="The runs that a server kept:
 
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="FILE|URL", help="The server's store.  [default: from the settings]"),
+    typer.Option("--store", metavar="FILE|URL", help="The server's store.", show_default="from the settings"),
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, the start of one, or last.")]
 

@@ -24,10 +24,11 @@ def export(
         Literal["int8", "float32", "f16", "bf16", "q8_0"] | None,
         typer.Option(
             help="Precision of the weights. ct2: int8, or float32 where log-probabilities must be exact; "
-            "gguf: f16, bf16, q8_0.  [default: int8, f16]",
+            "gguf: f16, bf16, q8_0.",
+            show_default="int8, f16",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the policy.  [default: the folder's]")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the policy.", show_default="the folder's")] = None,
     protocol: Annotated[
         list[str] | None, typer.Option(help="What it was trained on, the default one first; may be repeated.")
     ] = None,
@@ -83,7 +84,7 @@ def push(
     update: Annotated[bool, typer.Option("--update", help="Push a new version into an existing repository.")] = False,
     message: Annotated[str, typer.Option(metavar="TEXT", help="Commit message.")] = "",
     hub: Annotated[
-        str, typer.Option(metavar="URL", help="Another hub.  [default: HF_ENDPOINT, or the public one]")
+        str, typer.Option(metavar="URL", help="Another hub.", show_default="HF_ENDPOINT, or the public one")
     ] = "",
 ) -> None:
     """Push a checkpoint to the hub: the model, the exported form, and the card.

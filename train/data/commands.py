@@ -49,7 +49,8 @@ KeyOption = Annotated[
     typer.Option(
         "--api-key-env",
         metavar="NAME",
-        help="The environment variable that holds its key.  [default: CAIRN_API_KEY]",
+        help="The environment variable that holds its key.",
+        show_default="CAIRN_API_KEY",
         rich_help_panel=_WRITER,
     ),
 ]
@@ -76,7 +77,7 @@ BundlesOption = Annotated[
 ]
 ThinOption = Annotated[
     int | None,
-    typer.Option(min=0, help="Leave out shorter documents.  [default: 40; for a world 0]", rich_help_panel=_HOW),
+    typer.Option(min=0, help="Leave out shorter documents.", show_default="40; for a world 0", rich_help_panel=_HOW),
 ]
 SimilarOption = Annotated[
     float, typer.Option(min=0.05, max=1, help="Jaccard similarity of near-duplicates.", rich_help_panel=_HOW)

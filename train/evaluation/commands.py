@@ -37,7 +37,8 @@ DatasetOption = Annotated[
     typer.Option(
         "--dataset",
         metavar="NAME",
-        help="Their published format, such as hotpotqa.  [default: recognised]",
+        help="Their published format, such as hotpotqa.",
+        show_default="recognised",
         rich_help_panel=_QUESTIONS,
     ),
 ]
@@ -88,7 +89,8 @@ KeyOption = Annotated[
     typer.Option(
         "--api-key-env",
         metavar="NAME",
-        help="The environment variable that holds its key.  [default: CAIRN_API_KEY]",
+        help="The environment variable that holds its key.",
+        show_default="CAIRN_API_KEY",
         rich_help_panel=_OTHERS,
     ),
 ]

@@ -7,7 +7,7 @@ those of the weights at that moment.
 import importlib
 import tempfile
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import torch
 
