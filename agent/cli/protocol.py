@@ -80,7 +80,10 @@ def check(
         Path, typer.Argument(exists=True, dir_okay=False, help="Text, a trace (JSONL), or messages (JSON).")
     ],
     *,
-    protocol: Annotated[str | None, typer.Option(metavar="NAME", show_default="the trace's own, else cairn")] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Check it as this protocol.", show_default="the trace's own, else cairn"),
+    ] = None,
     prompt_file: PromptFileOption = None,
     question: Annotated[str, typer.Option(help="The question; it helps to find where the prompt ends.")] = "",
     tokenizer: Annotated[

@@ -2,7 +2,10 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from agent.protocols.shapes import fits
+from train.evaluation.abstention import abstains
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.support.blocks import shape
 from train.rewards.support.scores import Metric, score
@@ -17,6 +20,9 @@ class OutcomeSettings(RewardSettings):
     format_bonus: float = 0.0
     needs_search: bool = False
     """Whether an answer counts only where something was searched: it trains a policy to search every time."""
+    unknown: float = Field(default=0.0, ge=0, lt=1)
+    """What saying that one doesn't know gets where there is an answer. At 0 a guess always pays; at .3 it pays for a
+    policy that is right more often than 3 times in 10."""
 
     def bounds(self, *, rounds: int) -> tuple[float, float]:
         return 0.0, 1.0 + self.format_bonus
@@ -36,6 +42,11 @@ class OutcomeReward(Reward[OutcomeSettings]):
     async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         counts = not self.settings.needs_search or retrievals(rollout.trace) > 0
         return {
-            "answer": counts * score(rollout.answer, task, self.settings.answer),
+            "answer": counts * self._answer(rollout.answer, task),
             "format": self.settings.format_bonus * well_formed(rollout),
         }
+
+    def _answer(self, answer: str | None, task: Task) -> float:
+        if not task.unanswerable and answer is not None and abstains(answer):
+            return self.settings.unknown
+        return score(answer, task, self.settings.answer)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from agent.trace import Searched, SearchFailed, Trace
+from train.evaluation.abstention import abstains
 from train.evaluation.words import content_words
 from train.rewards.support.masking import why_masked
 
@@ -76,6 +77,7 @@ def _lengths(traces: Sequence[Trace]) -> Figures:
         "answer/closed_share": _share(end is not None and end.reason == "answered" for end in ends),
         "answer/forced_share": _share(end is not None and end.reason == "forced" for end in ends),
         "answer/bad_format_share": _share(end is not None and end.reason == "bad_format" for end in ends),
+        "answer/unknown_share": _share(abstains(trace.answer or "") for trace in traces),
     }
 
 

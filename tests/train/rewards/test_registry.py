@@ -1,6 +1,7 @@
 """Rewards by name: what exists, and what is refused with a sentence."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,27 @@ def test_a_protocol_of_ones_own_is_a_tool(tmp_path: Path):
 )
 def test_the_outcome_may_need_a_search(turns: tuple[str, ...], needs: bool, value: float):
     assert parts("outcome", rollout("multisearch", *turns), needs_search=needs)["answer"] == value
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "unanswerable", "value"),
+    [
+        ("I do not know", 0.0, False, 0.0),
+        ("I do not know", 0.3, False, 0.3),
+        ("Rome", 0.3, False, 0.0),
+        ("Trieste", 0.3, False, 1.0),
+        ("I do not know", 0.3, True, 1.0),
+        ("Rome", 0.3, True, 0.0),
+    ],
+)
+def test_saying_that_one_does_not_know_may_pay_more_than_a_wrong_guess(
+    text: str, unknown: float, unanswerable: bool, value: float
+):
+    task = replace(TASK, unanswerable=unanswerable, answers=() if unanswerable else TASK.answers)
+    reward = reward_of("outcome", {"unknown": unknown})
+    scored = asyncio.run(reward.score(rollout("multisearch", THREE, MERGED + said(text)), task))
+    assert scored is not None
+    assert scored.parts["answer"] == value
 
 
 def test_many_rollouts_can_be_scored_at_once():

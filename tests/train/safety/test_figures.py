@@ -73,3 +73,8 @@ def test_a_figure_of_nothing_is_left_out() -> None:
     figures = figures_of([watched(BROKEN)])
     assert not [name for name in figures if name.startswith(("reward/", "answer/", "length/"))]
     assert figures_of([]) == {"rollouts": 0}
+
+
+def test_who_says_that_it_does_not_know_is_counted() -> None:
+    unknown = rollout("evidence", QUERY, NEXT, EVIDENCE + said("I do not know"))
+    assert figures_of([watched(RIGHT, answer=1.0), watched(unknown, answer=0.0)])["answer/unknown_share"] == 1 / 2
