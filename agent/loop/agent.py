@@ -165,4 +165,4 @@ class Agent:
             template=protocol.chat if templated else None,
         )
         tokens = special_tokens_of(policy)
-        return RolloutState(writer, protocol, sources, budget, recorder, policy.continues, tokens)
+        return RolloutState(writer, protocol, sources, budget, recorder, policy.continues, policy.instructed, tokens)

@@ -6,6 +6,7 @@ from typing import Final
 from agent.errors import ContextFull
 from agent.loop.budgets import BudgetEnded
 from agent.loop.forced_answer import force_answer
+from agent.loop.quoted_section import quote_section
 from agent.loop.search_round import SearchRound
 from agent.loop.state import RolloutState
 from agent.protocols.answers import answer_in
@@ -49,6 +50,8 @@ async def _rounds(state: RolloutState) -> Stopped:
             why = await SearchRound(state, turn.search).run()
             if why and protocol.plans == 1:
                 return Stopped(reason="bad_format", detail=f"the only plan cannot run: {why}")
+            if not state.instructed and quote_section(state.recorder):
+                return Stopped(reason="answered")
         elif protocol.invalid:
             _invalid(state)
         else:

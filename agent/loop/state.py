@@ -23,6 +23,8 @@ class RolloutState:
     recorder: Recorder
     continues: bool
     """Whether the policy can go on inside its own turn."""
+    instructed: bool
+    """Whether the policy is a general model."""
     tokens: Sequence[str] = ()
     """Tokens of the policy's tokenizer, which passages must not spell (`agent.sanitize.sanitize.unusual_tokens`)."""
 

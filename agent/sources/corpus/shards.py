@@ -20,8 +20,9 @@ from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.bm25 import Rows, query_stems
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import FileEntry, read_entries
-from agent.sources.corpus.source import TITLES, CorpusSource, allows, as_passage, named_first
+from agent.sources.corpus.source import CorpusSource, allows, as_passage
 from agent.sources.filters import ReadFilters
+from agent.sources.titles import TITLES, named_first
 
 BETWEEN: Final = "#"
 """In the id of a passage: the file's name before it, and its number in the file, from 1, behind it."""

@@ -3,11 +3,10 @@
 import asyncio
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 import numpy as np
 
@@ -18,29 +17,21 @@ from agent.outbound.urls import host_of
 from agent.plan import Filter
 from agent.sources.arrays import load_array
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.bm25 import Bm25Index, Rows, stem, words
-from agent.sources.bm25s_library import STOP_WORDS
+from agent.sources.bm25 import Bm25Index, Rows
 from agent.sources.corpus.build import Outcome, build_index, update_index
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, IndexCard, read_card
 from agent.sources.corpus.records import Records
-from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.titles import TITLES, named_first
 
 __all__ = ["CARD", "CorpusSource", "IndexCard", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000
 """From here on a search takes so long that it leaves the event loop."""
-TITLES: Final = 100
-"""Passages whose titles are compared with a short query."""
-_LONGEST_TITLE: Final = 10
-"""Words of a query that may be a title."""
-_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
-_FILLERS: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
 _NAMED: Final = 5
 """Files that are named where some cannot be read."""
-Found = TypeVar("Found")
 _log: Final = logging.getLogger(__name__)
 CACHE: Final = Path.home() / ".cache" / "cairn" / "indexes"
 
@@ -162,29 +153,6 @@ class CorpusSource:
         return found
 
 
-def named_first(ranked: list[Found], query: str, *, title: Callable[[Found], str]) -> list[Found]:
-    """Of the best hits, those whose title is the query come first: who asks for a name means the page about it.
-
-    Behind them come those whose title differs in words that only ask: "What's Cairn?" and "What is Cairn?".
-    """
-    named = words(query)[: _LONGEST_TITLE + 1]
-    if len(named) > _LONGEST_TITLE:
-        return ranked
-    alike = [_likeness(title(hit), named) for hit in ranked[:TITLES]]
-    if not any(alike):
-        return ranked
-    order = sorted(range(len(alike)), key=lambda at: -alike[at])
-    return [*(ranked[at] for at in order), *ranked[TITLES:]]
-
-
-def _likeness(title: str, named: list[str]) -> int:
-    """2 where the title is the query, 1 where what it is about is the same, else 0."""
-    parts = [words(part) for part in (title, _BRACKETS.sub("", title), title.rpartition(BETWEEN_TITLES)[2])]
-    if named in parts:
-        return 2
-    return int(_content(named) in map(_content, parts))
-
-
 def as_passage(document: StoredPassage, *, source: str, score: float, rank: int) -> Passage:
     """What is stored, as a search gives it."""
     return Passage(
@@ -197,11 +165,6 @@ def as_passage(document: StoredPassage, *, source: str, score: float, rank: int)
         score=score,
         rank=rank,
     )
-
-
-def _content(found: Sequence[str]) -> list[str]:
-    """The stems of the words that carry the question; of all words where none of them does."""
-    return [stem(word) for word in found if word not in _FILLERS] or [stem(word) for word in found]
 
 
 def allows(document: StoredPassage, wanted: ReadFilters, *, today: date) -> bool:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
+from agent.sources.titles import BETWEEN_TITLES
+
 PASSAGE_CHARS: Final = 1000
 """Aim for the pieces of a file: about the 100–150 words that retrievers are usually given."""
 
@@ -14,7 +16,6 @@ _SPACES = re.compile(r"\s*")
 _TABLE = re.compile(r"(?<=\n\n)(?=\| )")
 _BETWEEN_WORDS = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s+|[。！？]|\n")
-BETWEEN_TITLES: Final = " › "
 
 
 def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
