@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from agent.settings import load_settings
 from server.launch import make_service
@@ -109,6 +109,7 @@ def test_a_follow_up_checks_a_claim_again_and_says_what_is_used_again(browser: B
         expect(page.locator(".uploads")).to_contain_text("1 file uploaded; ready", timeout=90_000)
         watched.ask(f"Where was Hulda {WORD} born?")
         watched.ended()
+        expect(page.locator(".answer-text")).to_contain_text("Trieste")
         watched.ask("check the first claim again")
         watched.ended()
         expect(page.locator(".answer-text")).to_contain_text("Supported: a passage says it")
@@ -120,6 +121,26 @@ def test_a_follow_up_checks_a_claim_again_and_says_what_is_used_again(browser: B
         watched.ended()
         expect(page.locator(".follow-up")).to_contain_text("of the run before used again, 0 new")
         expect(page.locator(".answer-text")).to_contain_text("Trieste")
+
+
+def test_a_library_is_called_ready_only_when_the_server_says_so_after_the_upload(browser: Browser, manual: str):
+    with tab(browser, manual) as watched:
+        page = watched.page
+        page.evaluate("""() => {
+            window.seen = []
+            new MutationObserver(() => seen.push(document.querySelector('.uploads')?.textContent ?? ''))
+                .observe(document.body, {childList: true, subtree: true, characterData: true})
+        }""")
+        held: list[Route] = []
+        page.route("**/v1/vector_stores?*", lambda route: held.append(route))
+        with page.expect_request(lambda request: "/v1/vector_stores?" in request.url):
+            drop(watched, ".box", engineer__md=ENGINEER)
+        expect(page.locator(".uploads")).to_contain_text("Uploading 1 file")
+        assert not any("ready" in text for text in page.evaluate("seen"))
+        for route in held:
+            route.continue_()
+        page.unroute("**/v1/vector_stores?*")
+        expect(page.locator(".uploads")).to_contain_text("1 file uploaded; ready", timeout=90_000)
 
 
 def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_small_screen(
