@@ -190,7 +190,7 @@ class LibraryManager:
         Args:
             library: it.
             files: its files, too, also from other libraries.
-            runs: the runs that searched it, too, whose traces quote it.
+            runs: the runs and reports that searched it, too: they quote it.
 
         Raises:
             StoreError: it was not removed.

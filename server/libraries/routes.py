@@ -195,7 +195,7 @@ def _add_library(app: FastAPI, manager: LibraryManager) -> None:
         library: LibraryId,
         files: Annotated[bool, Query(description="Remove its files, too, also from other libraries.")] = False,
         runs: Annotated[
-            bool, Query(description="Remove the runs that searched it, too: their traces quote it.")
+            bool, Query(description="Remove the runs and reports that searched it, too: they quote it.")
         ] = False,
     ) -> Deleted:
         """Remove a library with its index; its files stay unless `files` says otherwise, as OpenAI has it."""

@@ -9,7 +9,7 @@ from sqlalchemy import CursorResult, Row, Select, Table, and_, delete, func, ins
 
 from server.store.database import Database
 from server.store.serial import read_text, storable
-from server.store.tables import FILES, LIBRARIES, MEMBERS, RUNS, now
+from server.store.tables import FILES, LIBRARIES, MEMBERS, REPORTS, RUNS, now
 
 MemberState = Literal["waiting", "indexed", "failed", "removed"]
 SHARD_BYTES: Final = 16 << 20
@@ -292,10 +292,11 @@ class LibraryRows:
                 await connection.execute(delete(MEMBERS).where(mine, MEMBERS.c.state == "removed"))
 
     async def delete_runs(self, library: str) -> None:
-        """Remove the runs that searched a library and have ended, with all that is stored of them."""
-        query = delete(RUNS).where(RUNS.c.libraries.contains(library, autoescape=True), RUNS.c.state != "running")
+        """Remove the runs and reports that searched a library and have ended, with all that is stored of them."""
         async with self._database.writing() as connection:
-            await connection.execute(query)
+            for table in (RUNS, REPORTS):
+                searched = table.c.libraries.contains(library, autoescape=True)
+                await connection.execute(delete(table).where(searched, table.c.state != "running"))
             if self._database.dialect == "sqlite":  # its index of words keeps those of deleted runs until it is merged
                 await connection.exec_driver_sql("INSERT INTO run_words(run_words) VALUES ('optimize')")
         await self._database.shrink(log=True)

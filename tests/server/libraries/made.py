@@ -77,6 +77,15 @@ async def answered(client: AsyncOpenAI, **options: Any) -> Any:
     return await completions.create(model="cairn", messages=QUESTION, extra_body=options)
 
 
+async def ended(client: AsyncOpenAI, path: str, body: Any) -> Any:
+    """Start a run or a report, and give it as it is when it has ended."""
+    root = str(client.base_url).removesuffix("/v1/")
+    made = (await client._client.post(f"{root}{path}", json=body)).json()  # pyright: ignore[reportPrivateUsage]
+    while (found := await fetched(client, f"{path}/{made['id']}"))["state"] == "running":
+        await asyncio.sleep(0.05)
+    return found
+
+
 async def fetched(client: AsyncOpenAI, path: str) -> Any:
     """What the server says at an address, as JSON."""
     root = str(client.base_url).removesuffix("/v1/")

@@ -62,7 +62,7 @@ export async function renameLibrary(id: string, name: string): Promise<void> {
   await readLibraries();
 }
 
-/** Remove a library with its files, and the runs that quote them. */
+/** Remove a library with its files, and the runs and reports that quote them. */
 export async function deleteLibrary(id: string): Promise<void> {
   await ask(`/v1/vector_stores/${id}?files=true&runs=true`, { method: "DELETE" });
   if (options.value.scope === id) options.value = { ...options.value, scope: "" };
