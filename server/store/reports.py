@@ -212,5 +212,7 @@ class StoredReports:
         )
 
 
-_LISTED = [column for column in REPORTS.c if column.name not in ("report", "libraries", "command", "lease_until", "key_id")]
+_LISTED = [
+    column for column in REPORTS.c if column.name not in ("report", "libraries", "command", "lease_until", "key_id")
+]
 _AT_ONCE = 200

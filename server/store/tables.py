@@ -137,7 +137,7 @@ MEMBERS: Final = Table(
     Column("library", Text, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
     Column("file", Text, primary_key=True),
     Column("shard", Integer, nullable=False),
-    Column("state", Text, nullable=False),  # waiting, indexed, failed, cancelled; removed: until its shard is built again
+    Column("state", Text, nullable=False),  # waiting, indexed, failed, cancelled; removed: until its shard is rebuilt
     Column("why", Text, nullable=False, server_default=""),
     Column("passages", Integer, nullable=False, server_default="0"),
     Column("bytes", BigInteger, nullable=False),

@@ -81,9 +81,11 @@ async def ended(client: AsyncOpenAI, path: str, body: Any) -> Any:
     """Start a run or a report, and give it as it is when it has ended."""
     root = str(client.base_url).removesuffix("/v1/")
     made = (await client._client.post(f"{root}{path}", json=body)).json()  # pyright: ignore[reportPrivateUsage]
-    while (found := await fetched(client, f"{path}/{made['id']}"))["state"] == "running":
+    while True:
+        found = await fetched(client, f"{path}/{made['id']}")
+        if found["state"] != "running":
+            return found
         await asyncio.sleep(0.05)
-    return found
 
 
 async def fetched(client: AsyncOpenAI, path: str) -> Any:
