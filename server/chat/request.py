@@ -15,6 +15,7 @@ from agent.plan import EVERY_SOURCE, Filter
 from agent.protocols import TextProtocol
 from agent.sanitize.strict import Chars, Strict
 from agent.sanitize.text import whole
+from agent.settings.live import SCHOLARLY
 from agent.sources.base import Source
 from agent.sources.select import choose
 from server.chat.profiles import ProfileName
@@ -127,7 +128,7 @@ class RunOptions(Incoming):
     search_after_date_filter: Day | None = None
     search_before_date_filter: Day | None = None
     search_mode: SearchMode | None = Field(
-        default=None, description="`academic` searches arxiv where it is a source, or else wants science."
+        default=None, description="`academic` searches the sources of papers that there are, or else wants science."
     )
     disable_search: bool | None = Field(default=None, description="Answer without searching; the answer says so.")
 
@@ -154,7 +155,8 @@ class RunOptions(Incoming):
             ("before", self.search_before_date_filter),
         ]
         kind = _KINDS.get(self.search_mode or "web")
-        said.append(("kind", None if self.only(sources) == ("arxiv",) else kind))
+        only = self.only(sources)
+        said.append(("kind", None if only and SCHOLARLY.issuperset(only) else kind))
         return tuple(Filter(name=name, value=value) for name, value in said if value)
 
     def only(self, sources: Mapping[str, Source]) -> tuple[str, ...]:
@@ -164,7 +166,7 @@ class RunOptions(Incoming):
             ApiError: one of them is not there.
         """
         if not self.sources:
-            return ("arxiv",) if self.search_mode == "academic" and "arxiv" in sources else ()
+            return tuple(name for name in sources if name in SCHOLARLY) if self.search_mode == "academic" else ()
         wanted = tuple(dict.fromkeys(name.strip().lower() for name in self.sources))
         try:
             choose(sources, wanted)
