@@ -63,7 +63,7 @@ Text = Annotated[str, Chars(1_000_000)]
 """What a person or a model wrote. How much of it may be a question is a setting."""
 
 
-def _few(given: Any) -> Any:
+def few_pairs(given: Any) -> Any:
     """Metadata of few pairs: each wrong one of many would be an error of its own."""
     if isinstance(given, Mapping) and len(pairs := cast(Mapping[Any, Any], given)) > _PAIRS:
         raise ValueError(f"it has {len(pairs):,} pairs; at most {_PAIRS} are kept")
@@ -74,7 +74,7 @@ _PAIRS: Final = 16
 Metadata = Annotated[
     dict[Annotated[str, Chars(64)], Annotated[str, Chars(512)]],
     Field(max_length=_PAIRS),
-    BeforeValidator(_few),
+    BeforeValidator(few_pairs),
 ]
 """As OpenAI bounds them."""
 
@@ -141,6 +141,11 @@ class RunOptions(Incoming):
     def most_tokens(self) -> int | None:
         """What the policy may write."""
         return None
+
+    @property
+    def file_filters(self) -> Mapping[str, Any]:
+        """Which files of a library may be found, by its id."""
+        return {}
 
     def filters(self, sources: Mapping[str, Source]) -> tuple[Filter, ...]:
         """Of every search for this answer."""

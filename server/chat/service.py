@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,7 +114,7 @@ class Service:
             return self
         if self.libraries is None:
             raise bad_request("There are no libraries here; leave 'libraries' and 'files' out.", param="libraries")
-        agent = replace(self.agent, find_libraries=self.libraries.chosen)
+        agent = replace(self.agent, find_libraries=partial(self.libraries.chosen, filters=request.file_filters))
         named = request.libraries or (), request.files or ()
         return replace(self, agent=await agent.with_libraries(*named, beside_sources=bool(request.sources)))
 
