@@ -20,7 +20,7 @@ Scalar = (
 )
 
 
-class Comparison(Incoming):
+class AttributeComparison(Incoming):
     """One attribute of a file against a value. A file without the attribute fits `ne` and `nin` alone."""
 
     type: Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
@@ -44,7 +44,7 @@ class Comparison(Incoming):
         return any(_same(found, one) for one in wanted) == (self.type in ("eq", "in"))
 
 
-class Compound(Incoming):
+class CompoundFilter(Incoming):
     """Several filters: `and` wants each of them, `or` one."""
 
     type: Literal["and", "or"]
@@ -62,7 +62,7 @@ def _kind(given: Any) -> str:
 
 
 AnyFilter = Annotated[
-    Annotated[Comparison, Tag("comparison")] | Annotated[Compound, Tag("compound")], Discriminator(_kind)
+    Annotated[AttributeComparison, Tag("comparison")] | Annotated[CompoundFilter, Tag("compound")], Discriminator(_kind)
 ]
 
 
@@ -83,9 +83,9 @@ def _bounded(given: Any) -> Any:
 FileFilter = Annotated[AnyFilter, BeforeValidator(_bounded)]
 
 
-def either(filters: Sequence[Comparison | Compound]) -> Comparison | Compound:
+def either(filters: Sequence[AttributeComparison | CompoundFilter]) -> AttributeComparison | CompoundFilter:
     """One filter that lets through what one of these does."""
-    return filters[0] if len(filters) == 1 else Compound(type="or", filters=list(filters))
+    return filters[0] if len(filters) == 1 else CompoundFilter(type="or", filters=list(filters))
 
 
 def _same(found: object, wanted: object) -> bool:

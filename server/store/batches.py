@@ -23,7 +23,7 @@ class BatchRow:
     created: float
 
 
-class BatchRows:
+class FileBatches:
     """Reads and writes them. Each call is one transaction, and raises `StoreError` where the database fails."""
 
     def __init__(self, database: Database) -> None:
