@@ -8,7 +8,7 @@ from agent.build.shipped import is_small, needs_small, newest_checkpoint, with_p
 from agent.build.sources import build_sources, chosen, distinct, uses_manual, uses_world
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
-from agent.policies.model_folder import trained_with, with_passages
+from agent.policies.model_folder import dates_shown, trained_with, with_passages, without_dates
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.protocols.registry import whole, with_texts
 from agent.settings import CairnSettings, default_environment
@@ -38,7 +38,7 @@ def build_agent(
         SetupError: a setting, folder, protocol or checkpoint that cannot be used.
     """
     from agent.loop.agent import Agent, Budgets
-    from agent.policies.base import Sampling, Trained
+    from agent.policies.base import Dated, Sampling, Trained
 
     settings = settings if policy else with_policy(settings)
     protocol = build_protocol(settings)
@@ -46,6 +46,7 @@ def build_agent(
         protocol = as_trained(protocol, settings)
     elif isinstance(policy, Trained):
         protocol = with_passages(protocol, policy.passages)
+        protocol = without_dates(protocol) if isinstance(policy, Dated) and not policy.dates else protocol
     scope = None
     if sources is None and uses_world(settings):
         from agent.world import load_world
@@ -84,7 +85,7 @@ def build_protocol(settings: CairnSettings) -> TextProtocol:
 
 
 def as_trained(protocol: TextProtocol, settings: CairnSettings) -> TextProtocol:
-    """The protocol with as many passages a search as the settings' checkpoint was trained with.
+    """The protocol with as many passages a search, and with or without dates, as the checkpoint was trained with.
 
     Raises:
         CheckpointError: the checkpoint's cairn.json cannot be read.
@@ -94,7 +95,8 @@ def as_trained(protocol: TextProtocol, settings: CairnSettings) -> TextProtocol:
         folder = settings.checkpoint or newest_checkpoint()
     else:
         folder = Path(settings.tokenizer or settings.model)
-    return with_passages(protocol, trained_with(folder))
+    protocol = with_passages(protocol, trained_with(folder))
+    return protocol if dates_shown(folder) else without_dates(protocol)
 
 
 def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Policy":

@@ -18,12 +18,15 @@ from agent.plan import Filter
 from agent.policies.base import OnRungs, Policy, Sampling, prepared, special_tokens_of
 from agent.protocols.base import TextProtocol
 from agent.sources.base import Source, close_sources
+from agent.sources.fuse import FusedSource
 from agent.sources.select import selected
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
 
 MAX_QUESTION_CHARS: Final = 20_000
+FindLibraries = Callable[[Sequence[str], Sequence[str]], Awaitable[tuple[tuple[str, ...], Source]]]
+"""From ids of libraries and of files, or none of either for all, to the libraries' ids and what searches them."""
 
 
 def _ignore(event: Event) -> None:
@@ -62,11 +65,38 @@ class Agent:
     """Names of the sources that may be searched; empty: each. A plan may name the others, and these answer."""
     libraries: tuple[str, ...] = ()
     """Ids of the libraries among the sources, for the trace."""
+    find_libraries: FindLibraries | None = None
+    """Finds those that a request may name; it raises what it cannot give. None: there are none."""
     scope: Callable[[str, Sequence[tuple[str, str]]], str | None] | None = None
     """Gives a sentence where a question, with the turns before it, is outside of what the policy knows: then that is
     the answer."""
     today: Callable[[], date] = date.today
     """Today, for protocols whose prompt says it."""
+
+    async def with_libraries(
+        self, libraries: Sequence[str], files: Sequence[str] = (), *, beside_sources: bool = False
+    ) -> "Agent":
+        """The agent that searches libraries.
+
+        Args:
+            libraries: their ids; nothing named here nor in `files`: the agent as it is.
+            files: ids of files: only these are searched.
+            beside_sources: whether its own sources are searched, too.
+
+        Raises:
+            QuestionError: there are no libraries here. Whatever `find_libraries` raises.
+        """
+        if not libraries and not files:
+            return self
+        if self.find_libraries is None:
+            raise QuestionError("there are no libraries here; leave 'libraries' and 'files' out", about="libraries")
+        ids, library = await self.find_libraries(libraries, files)
+        sources: dict[str, Source] = dict.fromkeys(self.sources, library)
+        if beside_sources:
+            sources = {
+                name: FusedSource({"library": library, "others": source}) for name, source in self.sources.items()
+            }
+        return replace(self, sources=sources, libraries=ids, scope=None)
 
     def new_trace(
         self,

@@ -109,6 +109,14 @@ class Trained(Protocol):
 
 
 @runtime_checkable
+class Dated(Protocol):
+    """A policy whose checkpoint says whether passages had dates in training."""
+
+    @property
+    def dates(self) -> bool: ...
+
+
+@runtime_checkable
 class Spelled(Protocol):
     """A policy whose tokenizer is at hand."""
 

@@ -61,6 +61,11 @@ class EmbeddedPolicy:
         return self.checkpoint.manifest.passages
 
     @property
+    def dates(self) -> bool:
+        """Whether passages had dates in training."""
+        return self.checkpoint.manifest.dates
+
+    @property
     def special_tokens(self) -> tuple[str, ...]:
         return self.checkpoint.codec.special
 

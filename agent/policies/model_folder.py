@@ -35,6 +35,8 @@ class About(Frozen):
     eos: str
     passages: dict[str, int] = Field(default_factory=dict[str, int], exclude_if=_is_empty)
     """By protocol: how many a search showed in training, where it was another number than the protocol's."""
+    dates: bool = Field(default=True, exclude_if=bool)
+    """Whether passages had dates in training; one that never saw any takes a date for a title, and is shown none."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,20 @@ def with_passages(protocol: TextProtocol, passages: Mapping[str, int]) -> TextPr
     """The protocol with the number of passages per search that the folder gives under its name."""
     most = passages.get(protocol.name, protocol.passages)
     return protocol if most == protocol.passages else protocol.model_copy(update={"passages": most})
+
+
+def dates_shown(folder: Path) -> bool:
+    """Whether passages are shown with their dates to the policy of this folder.
+
+    Raises:
+        CheckpointError: its cairn.json cannot be read.
+    """
+    return not (folder / ABOUT).is_file() or read_about(folder).dates
+
+
+def without_dates(protocol: TextProtocol) -> TextProtocol:
+    """The protocol with passages that do not say their dates."""
+    return protocol.model_copy(update={"dated": ""})
 
 
 def write_about(folder: Path, about: About) -> Path:

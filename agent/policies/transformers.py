@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 from agent.errors import CheckpointError, SetupError
 from agent.policies.hub_form import HubForm, open_hub_form
-from agent.policies.model_folder import trained_with
+from agent.policies.model_folder import dates_shown, trained_with
 from agent.policies.token_context import TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols.base import TextProtocol
@@ -79,6 +79,11 @@ class TransformersPolicy:
     def passages(self) -> Mapping[str, int]:
         """That a search showed in training, by protocol."""
         return trained_with(self.form.folder)
+
+    @property
+    def dates(self) -> bool:
+        """Whether passages had dates in training."""
+        return dates_shown(self.form.folder)
 
     @property
     def special_tokens(self) -> tuple[str, ...]:

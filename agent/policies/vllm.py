@@ -10,7 +10,7 @@ from typing import Any
 from agent.errors import SetupError
 from agent.policies.base import Sampling
 from agent.policies.hub_form import HubForm, open_hub_form
-from agent.policies.model_folder import trained_with
+from agent.policies.model_folder import dates_shown, trained_with
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.vllm_engine import VllmEngine, VllmRequest, VllmUse
 from agent.protocols.base import TextProtocol
@@ -58,6 +58,11 @@ class VllmPolicy:
     def passages(self) -> Mapping[str, int]:
         """That a search showed in training, by protocol."""
         return trained_with(self.form.folder)
+
+    @property
+    def dates(self) -> bool:
+        """Whether passages had dates in training."""
+        return dates_shown(self.form.folder)
 
     @property
     def special_tokens(self) -> tuple[str, ...]:

@@ -153,6 +153,11 @@ class Research:
     def seconds_left(self) -> float:
         return self._budget.seconds_left if self._budget else self.plan.budget.seconds
 
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Ids of the libraries that it searches."""
+        return self._agent.libraries
+
     def answer_now(self) -> None:
         """Stop searching: the sections that run end with what they have, the others are left out."""
         self._now = True

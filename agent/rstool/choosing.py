@@ -1,8 +1,8 @@
 """Who searches, where, and how hard: the agent that fits a tool call."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.errors import QuestionError
 from agent.loop.budgets import Effort
@@ -10,6 +10,22 @@ from agent.sources.select import choose
 
 if TYPE_CHECKING:
     from agent.loop.agent import Agent
+
+
+async def searching_agent(
+    agents: "Agent | Mapping[str, Agent]",
+    *,
+    libraries: Sequence[str] = (),
+    sources: Collection[str] = (),
+    **choice: Any,
+) -> "Agent":
+    """What `agent_for` gives, which searches libraries: in the place of its sources, or beside those that are named.
+
+    Raises:
+        QuestionError: as `agent_for` does, or there are no libraries. Whatever finds libraries may raise its own.
+    """
+    agent = agent_for(agents, sources=sources, **choice)
+    return await agent.with_libraries(libraries, beside_sources=bool(sources))
 
 
 def agent_for(

@@ -7,7 +7,7 @@ from agent.errors import QuestionError
 from agent.loop.budgets import Effort
 from agent.rstool.budget import SizeBudget
 from agent.rstool.bundle import EvidenceBundle
-from agent.rstool.choosing import agent_for
+from agent.rstool.choosing import searching_agent
 from agent.rstool.making import bundle_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ async def gather(
     seed: int = 0,
     control: "Control | None" = None,
     sources: Collection[str] = (),
+    libraries: Sequence[str] = (),
     effort: Effort = "medium",
     protocol: str = "",
 ) -> EvidenceBundle:
@@ -44,6 +45,8 @@ async def gather(
         seed: for sampling.
         control: to end the search early.
         sources: names of those that may be searched; empty: all.
+        libraries: ids of uploaded libraries, where the agent is one of a server: searched in the place of its sources,
+            or beside those that are named.
         effort: low is half of every budget of the search, high is twice.
         protocol: that the agent speaks; empty: as usual.
 
@@ -56,7 +59,9 @@ async def gather(
         raise ValueError("give an agent or settings to build one from, not both")
     searching = agent if agent is not None else _built(settings, protocol)
     try:
-        chosen = agent_for(searching, protocol=protocol, sources=sources, effort=effort)
+        chosen = await searching_agent(
+            searching, protocol=protocol, sources=sources, libraries=libraries, effort=effort
+        )
         trace = chosen.new_trace(question, history=history, seed=seed)
         return bundle_of(await chosen.run(trace, control=control), budget=budget)
     finally:

@@ -48,6 +48,11 @@ class ToolArguments(Strict):
     sources: Annotated[tuple[_Name, ...], Field(fail_fast=True, max_length=32)] | None = Field(
         default=None, description="Names of the sources that may be searched; null: all of them."
     )
+    libraries: Annotated[tuple[_Name, ...], Field(fail_fast=True, max_length=32)] | None = Field(
+        default=None,
+        description="Ids of uploaded libraries to search instead of the sources, or 'all' for each of yours; with "
+        "sources named too, both are searched; null: none.",
+    )
     effort: Effort | None = Field(
         default=None, description="low searches half as much, high twice as much; null: medium."
     )
@@ -64,10 +69,11 @@ class ToolArguments(Strict):
 
     @property
     def choice(self) -> dict[str, Any]:
-        """What `agent_for` and `gather` want to know."""
+        """What `searching_agent` and `gather` want to know."""
         return {
             "protocol": self.protocol or "",
             "sources": self.sources or (),
+            "libraries": self.libraries or (),
             "effort": self.effort or "medium",
         }
 
@@ -127,12 +133,18 @@ async def call_tool(
 
 
 def _name_what_is_there(schema: dict[str, Any], agents: "Agent | Mapping[str, Agent] | None") -> None:
-    """Put the names of sources and protocols into a schema of the arguments, so that a model need not guess them."""
+    """Put the names of sources and protocols into a schema of the arguments, so that a model need not guess them.
+
+    Libraries go where there are none.
+    """
     if agents is None:
         return
     there = agents if isinstance(agents, Mapping) else {agents.protocol.name: agents}
-    sources = names_of(next(iter(there.values())).sources)
-    properties = schema["properties"]
+    first = next(iter(there.values()))
+    sources, properties = names_of(first.sources), schema["properties"]
+    if first.find_libraries is None:
+        del properties["libraries"]
+        schema["required"] = [name for name in schema["required"] if name != "libraries"]
     _of_kind(properties["sources"], "array")["items"]["enum"] = list(sources)
     _of_kind(properties["protocol"], "string")["enum"] = list(there)
 

@@ -28,6 +28,9 @@ KEYED: Final = ("tavily", "serper", "brave", "exa", "gnews")
 STANDALONE: Final = ("openalex", "pubmed", "semanticscholar", "github")
 """Sources of papers and code, searched where `sources` names them. They have the same settings; a key is optional."""
 
+SCHOLARLY: Final = frozenset({"arxiv", "openalex", "pubmed", "semanticscholar"})
+"""The sources of papers."""
+
 BACKENDS: Final = (*KEYED, "searxng", "ddgs", "arxiv", "mediawiki", "wikidata", *STANDALONE)
 """Every backend that prices and limits may be set for; limits may be set for plug-ins, too."""
 

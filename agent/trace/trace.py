@@ -311,7 +311,7 @@ class Trace(BaseModel):
     only: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
     """The sources that the request chose; empty: each."""
     libraries: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
-    """Ids of the libraries that the request chose; empty: none."""
+    """Ids of the libraries that the request chose, and of those that the run which it follows up chose."""
     follow_up: FollowedUp | None = Field(default=None, exclude_if=_nothing)
     """Where the question changes the one of an earlier turn."""
     protocol: str

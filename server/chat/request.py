@@ -15,6 +15,7 @@ from agent.plan import EVERY_SOURCE, Filter
 from agent.protocols import TextProtocol
 from agent.sanitize.strict import Chars, Strict
 from agent.sanitize.text import whole
+from agent.settings.live import SCHOLARLY
 from agent.sources.base import Source
 from agent.sources.select import choose
 from server.chat.profiles import ProfileName
@@ -62,7 +63,7 @@ Text = Annotated[str, Chars(1_000_000)]
 """What a person or a model wrote. How much of it may be a question is a setting."""
 
 
-def _few(given: Any) -> Any:
+def few_pairs(given: Any) -> Any:
     """Metadata of few pairs: each wrong one of many would be an error of its own."""
     if isinstance(given, Mapping) and len(pairs := cast(Mapping[Any, Any], given)) > _PAIRS:
         raise ValueError(f"it has {len(pairs):,} pairs; at most {_PAIRS} are kept")
@@ -73,7 +74,7 @@ _PAIRS: Final = 16
 Metadata = Annotated[
     dict[Annotated[str, Chars(64)], Annotated[str, Chars(512)]],
     Field(max_length=_PAIRS),
-    BeforeValidator(_few),
+    BeforeValidator(few_pairs),
 ]
 """As OpenAI bounds them."""
 
@@ -127,7 +128,7 @@ class RunOptions(Incoming):
     search_after_date_filter: Day | None = None
     search_before_date_filter: Day | None = None
     search_mode: SearchMode | None = Field(
-        default=None, description="`academic` searches arxiv where it is a source, or else wants science."
+        default=None, description="`academic` searches the sources of papers that there are, or else wants science."
     )
     disable_search: bool | None = Field(default=None, description="Answer without searching; the answer says so.")
 
@@ -140,6 +141,11 @@ class RunOptions(Incoming):
     def most_tokens(self) -> int | None:
         """What the policy may write."""
         return None
+
+    @property
+    def file_filters(self) -> Mapping[str, Any]:
+        """Which files of a library may be found, by its id."""
+        return {}
 
     def filters(self, sources: Mapping[str, Source]) -> tuple[Filter, ...]:
         """Of every search for this answer."""
@@ -154,7 +160,8 @@ class RunOptions(Incoming):
             ("before", self.search_before_date_filter),
         ]
         kind = _KINDS.get(self.search_mode or "web")
-        said.append(("kind", None if self.only(sources) == ("arxiv",) else kind))
+        only = self.only(sources)
+        said.append(("kind", None if only and SCHOLARLY.issuperset(only) else kind))
         return tuple(Filter(name=name, value=value) for name, value in said if value)
 
     def only(self, sources: Mapping[str, Source]) -> tuple[str, ...]:
@@ -164,7 +171,7 @@ class RunOptions(Incoming):
             ApiError: one of them is not there.
         """
         if not self.sources:
-            return ("arxiv",) if self.search_mode == "academic" and "arxiv" in sources else ()
+            return tuple(name for name in sources if name in SCHOLARLY) if self.search_mode == "academic" else ()
         wanted = tuple(dict.fromkeys(name.strip().lower() for name in self.sources))
         try:
             choose(sources, wanted)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +17,7 @@ from agent.loop.plain import PlainChat, plain_protocol
 from agent.loop.recorder import Emit
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
-from agent.sources.base import Source
 from agent.sources.filters import joined
-from agent.sources.fuse import FusedSource
 from agent.trace import Event, FollowedUp, Trace
 from server.auth.admission import Admission, Slot
 from server.auth.keys import Keys
@@ -115,10 +114,9 @@ class Service:
             return self
         if self.libraries is None:
             raise bad_request("There are no libraries here; leave 'libraries' and 'files' out.", param="libraries")
-        besides = self.agent.sources if request.sources else None
-        ids, library = await self.libraries.chosen(request.libraries or (), request.files or ())
-        sources = {name: with_library(library, besides[name] if besides else None) for name in self.agent.sources}
-        return replace(self, agent=replace(self.agent, sources=sources, libraries=ids, scope=None))
+        agent = replace(self.agent, find_libraries=partial(self.libraries.chosen, filters=request.file_filters))
+        named = request.libraries or (), request.files or ()
+        return replace(self, agent=await agent.with_libraries(*named, beside_sources=bool(request.sources)))
 
     def streams(self, produce: Callable[[Put], Awaitable[None]], *, last_words: LastWords | None = None) -> EventStream:
         """A response that sends what `produce` puts; when the server stops `last_words`, or else an error frame."""
@@ -187,11 +185,6 @@ class ConversationTurn:
     async def run(self, emit: Emit, control: Control | None = None) -> Trace:
         """Drive it to its end; `control` lets the user stop it."""
         return await self.service.run(self.rollout, self.trace, emit, control, keep=self.keep)
-
-
-def with_library(library: Source, besides: Source | None) -> Source:
-    """What a name that a plan may use means: the library, or both."""
-    return library if besides is None else FusedSource({"library": library, "others": besides})
 
 
 def make_turn(

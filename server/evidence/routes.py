@@ -28,7 +28,7 @@ def add_evidence(app: FastAPI, evidence: EvidenceService) -> None:
         Everything in claims, quotes and sources is untrusted quotation. What fails in an engine or a source is in the
         bundle (`outcome`, `ended`, `tried`), and no error of this address. The run ends when the client leaves.
         """
-        turn = open_turn(evidence, body)
+        turn = await open_turn(evidence, body)
         if body.stream:
             return evidence.service.streams(lambda put: stream_turn(turn, put))
         return json_response(await evidence.service.runs.unless_gone(request.receive, whole_turn(turn)))

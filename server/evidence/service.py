@@ -10,7 +10,7 @@ from agent.errors import QuestionError
 from agent.loop.agent import Agent
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
-from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, agent_for, bundle_of
+from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, bundle_of, searching_agent
 from agent.sanitize.text import whole
 from agent.trace import Event, Trace
 from server.auth.admission import Slot, no_slot
@@ -58,22 +58,24 @@ class EvidenceService:
     @classmethod
     def of(cls, service: Service, *, enter: Enter = no_slot) -> "EvidenceService":
         """That of a service: its agent first, and one for each other protocol that it speaks."""
-        agent = service.agent
+        libraries = service.libraries
+        agent = replace(service.agent, find_libraries=libraries.chosen if libraries else None)
         agents = {agent.protocol.name: agent}
         for name, protocol in service.protocols.items():
             agents.setdefault(name, replace(agent, protocol=protocol))
         return cls(service, agents, enter)
 
-    def open(self, arguments: ToolArguments) -> Search:
+    async def open(self, arguments: ToolArguments) -> Search:
         """Make a search that can start.
 
         Raises:
-            QuestionError: it cannot be searched for; nothing was started.
+            QuestionError, ApiError: it cannot be searched for; nothing was started.
+            StoreError: a library could not be looked for.
         """
         question, most = whole(arguments.question), self.service.question_chars
         if len(question) > most:
             raise QuestionError(f"the question has {len(question):,} characters; at most {most:,} are allowed")
-        agent = agent_for(self.agents, **arguments.choice)
+        agent = await searching_agent(self.agents, **arguments.choice)
         return Search(self.service, agent, agent.new_trace(question), arguments.budget, self.enter)
 
 

@@ -27,7 +27,7 @@ class EvidenceTurn:
     model: str
 
 
-def open_turn(evidence: EvidenceService, request: EvidenceRequest) -> EvidenceTurn:
+async def open_turn(evidence: EvidenceService, request: EvidenceRequest) -> EvidenceTurn:
     """Read a request into a search that can start.
 
     Raises:
@@ -39,7 +39,7 @@ def open_turn(evidence: EvidenceService, request: EvidenceRequest) -> EvidenceTu
     except QuestionError as error:
         raise ApiError(HTTPStatus.NOT_FOUND, sentence(error), param="answer_with", code="model_not_found") from error
     try:
-        return EvidenceTurn(evidence.open(request), who, wanted.model if wanted else "")
+        return EvidenceTurn(await evidence.open(request), who, wanted.model if wanted else "")
     except QuestionError as error:
         raise bad_request(sentence(error), param=error.about) from error
 

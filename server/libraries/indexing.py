@@ -144,8 +144,7 @@ class Indexer:
         todo = await self._rows.to_build(library)
         wanted: list[ShardToBuild] = []
         for number, members in todo.items():
-            there = [member for member in members if member.state != "removed"]
-            readable = [member for member in there if _suffix(member.name) in SUFFIXES]
+            readable = [member for member in members if _is_there(member) and _suffix(member.name) in SUFFIXES]
             if readable:
                 files = [self._to_read(member) for member in readable]
                 wanted.append(ShardToBuild(number=number, folder=self._folder.shard(library, number), files=files))
@@ -201,9 +200,13 @@ class Indexer:
 
     async def _settle(self, library: str, members: Sequence[Member], outcomes: Mapping[str, FileOutcome]) -> None:
         """Write down how the files of a shard came out."""
-        there = [_with_outcome(member, outcomes) for member in members if member.state != "removed"]
+        there = [_with_outcome(member, outcomes) for member in members if _is_there(member)]
         await self._rows.built(there, gone=[member for member in members if member.state == "removed"])
         self._settled(library)
+
+
+def _is_there(member: Member) -> bool:
+    return member.state not in ("removed", "cancelled")
 
 
 def _with_outcome(member: Member, outcomes: Mapping[str, FileOutcome]) -> Member:

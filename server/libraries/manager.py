@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agent.errors import CorpusError
 from agent.sources.base import Source
@@ -23,7 +23,7 @@ from server.http.errors import ApiError, bad_request
 from server.libraries.folder import LibraryFolder, Upload, new_id
 from server.libraries.indexing import Indexer, IndexProgress
 from server.store import RunStore, StoreError
-from server.store.libraries import Counts, FileRow, LibraryRow, LibraryRows, Page
+from server.store.libraries import Attributes, Counts, FileRow, LibraryRow, LibraryRows, Page
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,17 @@ _RETRY_SECONDS: Final = 5.0
 ALL: Final = "all"
 _MOST: Final = 100
 """Libraries that are searched together."""
+
+
+class AttributeFilter(Protocol):
+    """Says by its attributes whether a file is searched."""
+
+    def fits(self, attributes: Attributes) -> bool: ...
+
+
+AttributeFilters = Mapping[str, AttributeFilter]
+"""By the id of a library."""
+_NO_FILTERS: Final[AttributeFilters] = {}
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,7 @@ class LibraryManager:
         """
         self.fetcher = fetcher or Fetcher()
         self.rows: LibraryRows = store.libraries
+        self.batches = store.batches
         self.quota = quota or Quota()
         self._store, self._folder = store, folder
         self._indexer = Indexer(self.rows, folder, settled=self._settled)
@@ -190,7 +202,7 @@ class LibraryManager:
         Args:
             library: it.
             files: its files, too, also from other libraries.
-            runs: the runs that searched it, too, whose traces quote it.
+            runs: the runs and reports that searched it, too: they quote it.
 
         Raises:
             StoreError: it was not removed.
@@ -210,14 +222,26 @@ class LibraryManager:
         found = [await self.rows.file(id, key_id=library.key_id) for id in await self.rows.files_of(library.id)]
         return [file for file in found if file is not None]
 
-    async def add(self, library: str, file: FileRow) -> None:
-        """Put a file into a library; it is indexed soon.
+    async def add(self, library: str, file: FileRow, attributes: Attributes | None = None) -> None:
+        """Put a file into a library; it is indexed soon. Of one that is there, change the attributes that are given.
 
         Raises:
             StoreError: it could not be written down.
         """
-        if await self.rows.add_member(library, file):
+        if await self.rows.add_member(library, file, attributes):
             self._indexer.add(library)
+
+    async def add_batch(self, library: str, files: Sequence[tuple[FileRow, Attributes | None]]) -> str:
+        """Put files with their attributes into a library together; gives the id of the batch.
+
+        Raises:
+            StoreError: not all of it could be written down.
+        """
+        id = new_id("vsfb_")
+        await self.batches.add(id, library, [file.id for file, _ in files])
+        for file, attributes in files:
+            await self.add(library, file, attributes)
+        return id
 
     async def remove(self, library: str, file: str) -> bool:
         """Take a file out of a library, where it is in it; the file itself stays.
@@ -240,12 +264,15 @@ class LibraryManager:
         """Why a library cannot be indexed now; empty where it can. It is tried again."""
         return self._indexer.trouble(library)
 
-    async def chosen(self, libraries: Sequence[str], files: Sequence[str]) -> tuple[tuple[str, ...], Source]:
+    async def chosen(
+        self, libraries: Sequence[str], files: Sequence[str], *, filters: AttributeFilters = _NO_FILTERS
+    ) -> tuple[tuple[str, ...], Source]:
         """The libraries that a request of the caller's means, and what searches them.
 
         Args:
             libraries: their ids; `all`, or none: every one of the caller's.
             files: ids of files: only these are searched; none: all.
+            filters: of the files of a library, by its id.
 
         Raises:
             ApiError: one of the libraries is not there, or there are none. StoreError: they could not be looked for.
@@ -259,18 +286,28 @@ class LibraryManager:
         if not rows:
             raise bad_request("You have no library yet; make one with POST /v1/vector_stores.", param="libraries")
         ids = tuple(row.id for row in rows)
-        return ids, await self.source(ids, files)
+        return ids, await self.source(ids, files, filters=filters)
 
-    async def source(self, libraries: Sequence[str], files: Sequence[str] = ()) -> Source:
-        """Libraries as one source, or only these files of them.
+    async def source(
+        self,
+        libraries: Sequence[str],
+        files: Sequence[str] = (),
+        *,
+        filters: AttributeFilters = _NO_FILTERS,
+    ) -> Source:
+        """Libraries as one source, or only these files of them, or those that fit a library's filter.
 
         Raises:
             StoreError: it cannot be seen which files they have.
         """
-        removed, wanted = await self.rows.removed(libraries), frozenset(files) or None
+        removed, named = await self.rows.removed(libraries), frozenset(files) or None
         shards: list[IndexShard] = []
         within: list[Rows | None] = []
         for library in libraries:
+            wanted, keep = named, filters.get(library)
+            if keep is not None:
+                fit = {id for id, said in (await self.rows.attributes(library)).items() if keep.fits(said)}
+                wanted = frozenset(fit if named is None else fit & named)
             opened = await asyncio.to_thread(self._open_shards, library)
             shards += opened
             within += [shard.within(wanted, removed[library]) for shard in opened]

@@ -1,20 +1,26 @@
 """What `/v1/files` and `/v1/vector_stores` take and give, in OpenAI's shapes. Data alone."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from agent.evidence import Passage
 from agent.sanitize.strict import Chars, Strict
-from server.chat.request import Incoming, Metadata, Name
+from server.chat.request import Incoming, Metadata, Name, few_pairs
+from server.libraries.filters import FileFilter, Scalar
 from server.libraries.indexing import IndexProgress
-from server.store.libraries import Counts, FileRow, LibraryRow, Member
+from server.store.batches import BatchRow
+from server.store.libraries import Attributes, Counts, FileRow, LibraryRow, Member
+
+MOST_IN_BATCH: Final = 2_000
+FileAttributes = Annotated[dict[Annotated[str, Chars(64)], Scalar], Field(max_length=16), BeforeValidator(few_pairs)]
 
 
 class _Said(BaseModel):
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
-FileStatus = Literal["in_progress", "completed", "failed"]
+FileStatus = Literal["in_progress", "completed", "failed", "cancelled"]
 
 
 class FileObject(_Said):
@@ -49,8 +55,18 @@ class FileCounts(_Said):
     in_progress: int
     completed: int
     failed: int
-    cancelled: Literal[0] = 0
+    cancelled: int
     total: int
+
+    @classmethod
+    def of(cls, counts: Counts) -> "FileCounts":
+        return cls(
+            in_progress=counts.waiting,
+            completed=counts.indexed,
+            failed=counts.failed,
+            cancelled=counts.cancelled,
+            total=counts.total,
+        )
 
 
 class Indexing(_Said):
@@ -90,9 +106,7 @@ class LibraryObject(_Said):
             created_at=int(row.created),
             name=row.name,
             usage_bytes=counts.bytes,
-            file_counts=FileCounts(
-                in_progress=counts.waiting, completed=counts.indexed, failed=counts.failed, total=counts.total
-            ),
+            file_counts=FileCounts.of(counts),
             status="in_progress" if counts.waiting else "completed",
             last_active_at=int(row.created),
             metadata=dict(row.metadata),
@@ -117,13 +131,14 @@ class LibraryFileObject(_Said):
     vector_store_id: str
     status: FileStatus
     last_error: FileError | None
+    attributes: dict[str, str | int | float | bool]
     passages: int
     note: str | None = Field(default=None, description="What of it could not be read, where the rest could.")
     url: str | None = None
 
     @classmethod
     def of(cls, member: Member) -> "LibraryFileObject":
-        states: dict[str, FileStatus] = {"indexed": "completed", "failed": "failed"}
+        states: dict[str, FileStatus] = {"indexed": "completed", "failed": "failed", "cancelled": "cancelled"}
         failed = member.state == "failed"
         return cls(
             id=member.file,
@@ -133,9 +148,31 @@ class LibraryFileObject(_Said):
             vector_store_id=member.library,
             status=states.get(member.state, "in_progress"),
             last_error=FileError(message=member.why) if failed else None,
+            attributes=dict(member.attributes),
             passages=member.passages,
             note=None if failed else member.why or None,
             url=member.url or None,
+        )
+
+
+class BatchObject(_Said):
+    """Files that were put into a library together."""
+
+    id: str
+    object: Literal["vector_store.files_batch"] = "vector_store.files_batch"
+    created_at: int
+    vector_store_id: str
+    status: Literal["in_progress", "completed", "cancelled"]
+    file_counts: FileCounts
+
+    @classmethod
+    def of(cls, batch: BatchRow, counts: Counts) -> "BatchObject":
+        return cls(
+            id=batch.id,
+            created_at=int(batch.created),
+            vector_store_id=batch.library,
+            status="cancelled" if batch.cancelled else "in_progress" if counts.waiting else "completed",
+            file_counts=FileCounts.of(counts),
         )
 
 
@@ -176,6 +213,26 @@ class ChangedLibrary(Incoming):
 
 class NewMember(Incoming):
     file_id: Name
+    attributes: FileAttributes | None = Field(default=None, description="What searches may filter by.")
+
+
+class ChangedMember(Incoming):
+    attributes: FileAttributes | None = Field(description="In the place of those that it had; null: none.")
+
+
+class NewBatch(Incoming):
+    file_ids: Annotated[list[Name], Field(fail_fast=True, max_length=MOST_IN_BATCH)] | None = None
+    files: Annotated[list[NewMember], Field(fail_fast=True, max_length=MOST_IN_BATCH)] | None = Field(
+        default=None, description="In the place of `file_ids`: each with attributes of its own."
+    )
+    attributes: FileAttributes | None = Field(default=None, description="Of each file in `file_ids`.")
+
+    @property
+    def wanted(self) -> dict[str, Attributes | None]:
+        """The attributes of each file, by its id."""
+        if self.files:
+            return {file.file_id: file.attributes for file in self.files}
+        return dict.fromkeys(self.file_ids or (), self.attributes)
 
 
 class NewLink(Strict):
@@ -185,7 +242,7 @@ class NewLink(Strict):
 class LibrarySearch(Incoming):
     query: Annotated[str, Chars(4_000)] = Field(min_length=1)
     max_num_results: int = Field(default=10, ge=1, le=50)
-    filters: dict[str, Any] | None = Field(default=None, description="Not supported: a request with it is refused.")
+    filters: FileFilter | None = Field(default=None, description="Which files, by their attributes.")
 
 
 class TextContent(BaseModel):
@@ -197,10 +254,22 @@ class FoundPassage(BaseModel):
     file_id: str
     filename: str
     score: float
-    attributes: dict[str, str] = Field(default_factory=dict[str, str])
+    attributes: dict[str, str | int | float | bool]
     content: list[TextContent]
     passage: str = Field(description="Its id: the file's, and its number there.")
     title: str
+
+    @classmethod
+    def of(cls, passage: Passage, member: Member) -> "FoundPassage":
+        return cls(
+            file_id=member.file,
+            filename=member.name,
+            score=passage.score,
+            attributes=dict(member.attributes),
+            content=[TextContent(text=passage.text)],
+            passage=passage.id,
+            title=passage.title,
+        )
 
 
 class FoundPassages(BaseModel):

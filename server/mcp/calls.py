@@ -113,11 +113,11 @@ class Calls:
     ) -> types.CallToolResult:
         match name:
             case tools.SEARCH:
-                search = self._evidence.open(read_arguments(arguments))
+                search = await self._evidence.open(read_arguments(arguments))
                 work = run_reporting(search, ctx.session.report_progress, seconds=self._progress_seconds)
                 return _evidence(await self._runs.unless_stopped(work))
             case tools.START:
-                return _state(await self._jobs.start(self._evidence.open(read_arguments(arguments))))
+                return _state(await self._jobs.start(await self._evidence.open(read_arguments(arguments))))
             case tools.STATUS:
                 waiting = _read(WaitArguments, name, arguments)
                 return _state(await self._jobs.state(waiting.id, wait_seconds=waiting.wait_seconds))

@@ -22,5 +22,7 @@ async def serve_stdio(service: Service) -> None:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     finally:
+        if service.libraries:
+            await service.libraries.aclose()
         await searches.aclose()
         await service.aclose()

@@ -102,7 +102,8 @@ class ReportManager:
         listener[0] = live.emit
         await self.store.database.ready()
         question = research.plan.question
-        await self.store.reports.begin(NewReport(live.id, question, live.key_id, dumped(research.report())))
+        report = dumped(research.report())
+        await self.store.reports.begin(NewReport(live.id, question, live.key_id, report, research.libraries))
         with suppress(StoreError):
             await self.store.reports.prune(days=self._retention.days, reports=self._retention.runs)
         self._live[live.id], self._researches[live.id] = live, research

@@ -8,6 +8,8 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from agent.sanitize.strict import Chars
 from server.chat.request import ChatQuestion, Effort, Incoming, Message, Metadata, Name, RunOptions, Text, read_question
 from server.http.errors import bad_request
+from server.libraries.filters import AnyFilter, FileFilter, either
+from server.libraries.manager import AttributeFilters
 
 _NO_ITEMS: Final = "Items are not stored by id here; send the earlier items in full."
 
@@ -60,6 +62,7 @@ class ReasoningOptions(Incoming):
 class FileSearch(Incoming):
     type: Literal["file_search"]
     vector_store_ids: Annotated[list[Name], Field(fail_fast=True, max_length=32)]
+    filters: FileFilter | None = Field(default=None, description="Which files of these, by their attributes.")
 
 
 class OtherTool(Incoming):
@@ -101,6 +104,15 @@ class ResponseRequest(RunOptions):
         if named:
             self.libraries = [*(self.libraries or ()), *named]
         return self
+
+    @property
+    def file_filters(self) -> AttributeFilters:
+        """A library that several tools name is searched for what one of them wants."""
+        found: dict[str, list[AnyFilter | None]] = {}
+        for tool in self.tools or ():
+            for id in tool.vector_store_ids if isinstance(tool, FileSearch) else ():
+                found.setdefault(id, []).append(tool.filters if isinstance(tool, FileSearch) else None)
+        return {id: either([one for one in each if one]) for id, each in found.items() if None not in each}
 
     @property
     def effort(self) -> Effort | None:

@@ -5,13 +5,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
-from sqlalchemy import CursorResult, Row, Select, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, CursorResult, Row, Select, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.store.database import Database
 from server.store.serial import read_text, storable
-from server.store.tables import FILES, LIBRARIES, MEMBERS, RUNS, now
+from server.store.tables import BATCH_FILES, BATCHES, FILES, LIBRARIES, MEMBERS, REPORTS, RUNS, now
 
-MemberState = Literal["waiting", "indexed", "failed", "removed"]
+MemberState = Literal["waiting", "indexed", "failed", "cancelled", "removed"]
+Attributes = Mapping[str, str | int | float | bool]
+"""What searches may filter files by."""
 SHARD_BYTES: Final = 16 << 20
 """Of the files that are indexed together: one file more, or less, means that these are read again."""
 SHARD_FILES: Final = 500
@@ -58,6 +61,7 @@ class Member:
     bytes: int
     url: str
     added: float
+    attributes: Attributes = field(default_factory=dict[str, str | int | float | bool])
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,12 @@ class Counts:
     waiting: int = 0
     indexed: int = 0
     failed: int = 0
+    cancelled: int = 0
     bytes: int = 0
 
     @property
     def total(self) -> int:
-        return self.waiting + self.indexed + self.failed
+        return self.waiting + self.indexed + self.failed + self.cancelled
 
 
 @dataclass(frozen=True)
@@ -170,36 +175,34 @@ class LibraryRows:
     async def delete_library(self, id: str) -> bool:
         """Remove a library; its files stay. False where there is none."""
         async with self._database.writing() as connection:
+            batches = select(BATCHES.c.id).where(BATCHES.c.library == id)
+            await connection.execute(delete(BATCH_FILES).where(BATCH_FILES.c.batch.in_(batches)))
+            await connection.execute(delete(BATCHES).where(BATCHES.c.library == id))
             await connection.execute(delete(MEMBERS).where(MEMBERS.c.library == id))
             gone = await connection.execute(delete(LIBRARIES).where(LIBRARIES.c.id == id))
             return cast(CursorResult[Any], gone).rowcount > 0
 
     async def counts(self, ids: Collection[str]) -> dict[str, Counts]:
         """Of each library, how many of its files are in which state."""
-        sizes = func.coalesce(func.sum(MEMBERS.c.bytes), 0)
-        query = select(MEMBERS.c.library, MEMBERS.c.state, func.count(), sizes).where(MEMBERS.c.library.in_(ids))
-        found: dict[str, dict[str, int]] = {id: {"bytes": 0} for id in ids}
         async with self._database.reading() as connection:
-            rows = await connection.execute(query.group_by(MEMBERS.c.library, MEMBERS.c.state))
-            for library, state, count, size in rows:
-                if state != "removed":
-                    found[library][state] = count
-                    found[library]["bytes"] += int(size)
-        return {id: Counts(**states) for id, states in found.items()}
+            found = await counts_of(connection, MEMBERS.c.library.in_(ids))
+        return {id: found.get(id, Counts()) for id in ids}
 
-    async def add_member(self, library: str, file: FileRow) -> bool:
+    async def add_member(self, library: str, file: FileRow, attributes: Attributes | None = None) -> bool:
         """Put a file into a library, into its last shard or, where that is full, into a new one.
 
-        Returns:
-            Whether it was not there before.
+        `attributes` are those of the file there; None: none, or as they were. Gives whether it was not there before.
         """
         of_library = MEMBERS.c.library == library
         sizes = select(MEMBERS.c.shard, func.count(), func.sum(MEMBERS.c.bytes)).where(of_library)
         last = sizes.group_by(MEMBERS.c.shard).order_by(MEMBERS.c.shard.desc()).limit(1)
+        mine = and_(of_library, MEMBERS.c.file == file.id)
+        said = {"attributes": storable(json.dumps(dict(attributes or {})))}
         async with self._database.writing() as connection:
-            there = select(MEMBERS.c.state).where(of_library, MEMBERS.c.file == file.id)
-            state = (await connection.execute(there)).scalar_one_or_none()
-            if state not in (None, "removed"):
+            state = (await connection.execute(select(MEMBERS.c.state).where(mine))).scalar_one_or_none()
+            if state not in (None, "removed", "cancelled"):
+                if attributes is not None:
+                    await connection.execute(update(MEMBERS).where(mine).values(said))
                 return False
             shard, count, size = (await connection.execute(last)).first() or (0, 0, 0)
             full = count and (count >= SHARD_FILES or size + file.bytes > SHARD_BYTES)
@@ -210,10 +213,11 @@ class LibraryRows:
                 "state": "waiting",
                 "bytes": file.bytes,
                 "added": self._now,
+                **said,
             }
-            if state == "removed":  # it is in its shard until that is built again
-                back = update(MEMBERS).where(of_library, MEMBERS.c.file == file.id)
-                await connection.execute(back.values(state="waiting", added=self._now))
+            if state:  # one that was removed is in its shard until that is built again
+                back = {"state": "waiting", "added": self._now, **said}
+                await connection.execute(update(MEMBERS).where(mine).values(back))
             else:
                 await connection.execute(insert(MEMBERS).values(row))
         return True
@@ -230,9 +234,13 @@ class LibraryRows:
         row = await self._one(query)
         return _member(row) if row else None
 
-    async def members(self, library: str, page: Page, *, state: MemberState | None = None) -> list[Member]:
-        """Files of a library, the last added first."""
+    async def members(
+        self, library: str, page: Page, *, state: MemberState | None = None, batch: str = ""
+    ) -> list[Member]:
+        """Files of a library, or of one batch of them, the last added first."""
         query = _members().where(MEMBERS.c.library == library, MEMBERS.c.state != "removed")
+        if batch:
+            query = query.where(MEMBERS.c.file.in_(select(BATCH_FILES.c.file).where(BATCH_FILES.c.batch == batch)))
         if state:
             query = query.where(MEMBERS.c.state == state)
         rows = await self._page(query, MEMBERS, page, id="file", time="added", of=MEMBERS.c.library == library)
@@ -246,12 +254,19 @@ class LibraryRows:
 
     async def removed(self, ids: Collection[str]) -> dict[str, set[str]]:
         """The files of each library that may be in its index still, and must not be found any more."""
-        of_them = (MEMBERS.c.library.in_(ids), MEMBERS.c.state == "removed")
+        of_them = (MEMBERS.c.library.in_(ids), MEMBERS.c.state.in_(("removed", "cancelled")))
         found: dict[str, set[str]] = {id: set() for id in ids}
         async with self._database.reading() as connection:
             for library, file in await connection.execute(select(MEMBERS.c.library, MEMBERS.c.file).where(*of_them)):
                 found[library].add(file)
         return found
+
+    async def attributes(self, library: str) -> dict[str, Attributes]:
+        """Of each of its files that can be found."""
+        there = MEMBERS.c.library == library, MEMBERS.c.state == "indexed"
+        query = select(MEMBERS.c.file, MEMBERS.c.attributes).where(*there)
+        async with self._database.reading() as connection:
+            return {row.file: _read_object(row.attributes) for row in await connection.execute(query)}
 
     async def holding(self, file: str) -> list[str]:
         """The libraries in which a file may be found."""
@@ -292,10 +307,11 @@ class LibraryRows:
                 await connection.execute(delete(MEMBERS).where(mine, MEMBERS.c.state == "removed"))
 
     async def delete_runs(self, library: str) -> None:
-        """Remove the runs that searched a library and have ended, with all that is stored of them."""
-        query = delete(RUNS).where(RUNS.c.libraries.contains(library, autoescape=True), RUNS.c.state != "running")
+        """Remove the runs and reports that searched a library and have ended, with all that is stored of them."""
         async with self._database.writing() as connection:
-            await connection.execute(query)
+            for table in (RUNS, REPORTS):
+                searched = table.c.libraries.contains(library, autoescape=True)
+                await connection.execute(delete(table).where(searched, table.c.state != "running"))
             if self._database.dialect == "sqlite":  # its index of words keeps those of deleted runs until it is merged
                 await connection.exec_driver_sql("INSERT INTO run_words(run_words) VALUES ('optimize')")
         await self._database.shrink(log=True)
@@ -317,6 +333,18 @@ class LibraryRows:
         order = (times, ids) if page.oldest_first else (times.desc(), ids.desc())
         async with self._database.reading() as connection:
             return (await connection.execute(query.order_by(*order).limit(page.limit))).all()
+
+
+async def counts_of(connection: AsyncConnection, *which: ColumnElement[bool]) -> dict[str, Counts]:
+    """By library, how many of these files are in which state; those that were removed do not count."""
+    by = MEMBERS.c.library, MEMBERS.c.state
+    sizes = func.coalesce(func.sum(MEMBERS.c.bytes), 0)
+    query = select(*by, func.count(), sizes).where(MEMBERS.c.state != "removed", *which).group_by(*by)
+    found: dict[str, dict[str, int]] = {}
+    for library, state, count, size in await connection.execute(query):
+        states = found.setdefault(library, {"bytes": 0})
+        states[state], states["bytes"] = count, states["bytes"] + int(size)
+    return {library: Counts(**states) for library, states in found.items()}
 
 
 def _of_key(query: Select[Any], table: Table, key_id: str | None) -> Select[Any]:
@@ -341,13 +369,17 @@ def _file(row: Row[Any]) -> FileRow:
 
 
 def _library(row: Row[Any]) -> LibraryRow:
-    try:
-        metadata: Any = json.loads(read_text(row.metadata))
-    except ValueError:
-        metadata = {}
-    said = cast(dict[str, Any], metadata) if isinstance(metadata, dict) else {}
-    kept = {name: str(value) for name, value in said.items()}
+    kept = {name: str(value) for name, value in _read_object(row.metadata).items()}
     return LibraryRow(id=row.id, name=read_text(row.name), key_id=row.key_id, metadata=kept, created=row.created)
+
+
+def _read_object(stored: str) -> dict[str, Any]:
+    """An object of the store; what another version or a broken one wrote is empty."""
+    try:
+        found: Any = json.loads(read_text(stored))
+    except ValueError:
+        return {}
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
 
 
 def _member(row: Row[Any]) -> Member:
@@ -362,4 +394,5 @@ def _member(row: Row[Any]) -> Member:
         bytes=row.bytes,
         url=read_text(row.url or ""),
         added=row.added,
+        attributes=_read_object(row.attributes),
     )

@@ -25,6 +25,8 @@ class NewReport:
     key_id: str
     report: str
     """As JSON."""
+    libraries: tuple[str, ...] = ()
+    """Ids of those that it searches."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class StoredReports:
             "key_id": new.key_id,
             "created": self._now,
             "report": storable(new.report),
+            "libraries": " ".join(new.libraries),
         }
         async with self._database.writing() as connection:
             await connection.execute(insert(REPORTS).values(values))
@@ -209,5 +212,7 @@ class StoredReports:
         )
 
 
-_LISTED = [column for column in REPORTS.c if column.name not in ("report", "command", "lease_until", "key_id")]
+_LISTED = [
+    column for column in REPORTS.c if column.name not in ("report", "libraries", "command", "lease_until", "key_id")
+]
 _AT_ONCE = 200

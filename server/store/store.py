@@ -2,6 +2,7 @@
 
 from uuid import uuid4
 
+from server.store.batches import FileBatches
 from server.store.database import Database
 from server.store.keys import StoredKeys
 from server.store.libraries import LibraryRows
@@ -31,6 +32,7 @@ class RunStore:
         self.reports = StoredReports(database, owner=self.owner, lease_seconds=lease_seconds)
         self.keys = StoredKeys(database)
         self.libraries = LibraryRows(database)
+        self.batches = FileBatches(database)
 
     async def aclose(self) -> None:
         """Close the database."""

@@ -90,6 +90,7 @@ REPORTS: Final = Table(
     Column("ended", Float),
     Column("figures", Text, nullable=False, server_default="{}"),  # what lists show
     Column("report", Text, nullable=False),
+    Column("libraries", Text, nullable=False, server_default=""),  # as those of a run
     Index("reports_by_time", "created", "id"),
     Index("reports_by_key", "key_id", "created"),
 )
@@ -136,14 +137,33 @@ MEMBERS: Final = Table(
     Column("library", Text, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
     Column("file", Text, primary_key=True),
     Column("shard", Integer, nullable=False),
-    Column("state", Text, nullable=False),  # waiting, indexed, failed; removed: until its shard is built again
+    Column("state", Text, nullable=False),  # waiting, indexed, failed, cancelled; removed: until its shard is rebuilt
     Column("why", Text, nullable=False, server_default=""),
     Column("passages", Integer, nullable=False, server_default="0"),
     Column("bytes", BigInteger, nullable=False),
     Column("added", Float, nullable=False),
+    Column("attributes", Text, nullable=False, server_default="{}"),  # JSON: what searches may filter by
     Index("library_files_by_file", "file"),
 )
 """The files of each library, and in which of its shards each one is indexed."""
+
+BATCHES: Final = Table(
+    "library_batches",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("library", Text, ForeignKey("libraries.id", ondelete="CASCADE"), nullable=False),
+    Column("cancelled", Integer, nullable=False, server_default="0"),
+    Column("created", Float, nullable=False),
+    Index("library_batches_by_library", "library"),
+)
+"""Files that were put into a library together."""
+
+BATCH_FILES: Final = Table(
+    "library_batch_files",
+    METADATA,
+    Column("batch", Text, ForeignKey("library_batches.id", ondelete="CASCADE"), primary_key=True),
+    Column("file", Text, primary_key=True),
+)
 
 _NOW: Final = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",

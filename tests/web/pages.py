@@ -94,13 +94,16 @@ class Watched:
         self.page.fill("#question", question)
         with self.page.expect_response(
             lambda response: response.url.endswith("/api/runs") and response.request.method == "POST"
-        ):
+        ) as started:
             self.page.press("#question", "Enter")
-        self.page.wait_for_selector(".run .status")
+        run = started.value.json()["id"]
+        self.page.wait_for_selector(f".run[data-run='{run}'] .status")
 
     def ended(self) -> None:
-        """Wait until the run on the page has ended."""
-        self.page.wait_for_selector(".answer-column .actions")
+        """Wait until the run that the address names is on the page, and has ended."""
+        self.page.wait_for_function(
+            "() => document.querySelector('.run .actions') && location.hash.endsWith(document.querySelector('.run').dataset.run)"
+        )
 
 
 @contextmanager

@@ -1,17 +1,37 @@
 """What a person does on the page, in a real browser, held against the server's own word."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docx import Document
 from playwright.sync_api import Browser, expect
+from pypdf import PdfReader
 
 from agent.policies.local_servers import LocalServer
 from agent.world import load_world
 from tests.server.threaded import in_thread
+from tests.web.documents import docx_of, drop, holding, pdf_of
 from tests.web.pages import Watched, scripted, tab
 
 pytestmark = pytest.mark.web
+
+
+BIRTHPLACE, DIRECTOR = "Vellastad", "Odrun Keld"
+"""In no other text, and in no question."""
+BOOKLET = pdf_of(
+    "Aurora Falls",
+    "Aurora Falls is a film about a miller and his daughter. " + "The valley has a river and a mill. " * 26,
+    f"Aurora Falls was directed by {DIRECTOR}. It was released in 1931.",
+)
+MILL = docx_of(
+    "Silver Mill", {"Plot": "A miller finds a coin.", "Production": "Silver Mill is a film directed by Ada Quill."}
+)
+NOTES = {
+    "people/hulda.md": f"# Hulda Ravnsborg\n\nHulda Ravnsborg was an engineer. She was born in {BIRTHPLACE} in 1871.\n",
+    "ivo.md": "# Ivo Benn\n\nIvo Benn was a painter. He was born in Gdynia in 1902.\n",
+}
 
 
 def nodes_of(trace: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -256,3 +276,87 @@ def test_options_reach_the_run(page: Watched) -> None:
     assert trace["protocol"] == "reflect"
     assert trace["only"] == ["news"]
     assert trace["filters"] == [{"name": "after", "value": "2020-01-01"}]
+
+
+@pytest.mark.timeout(300)
+def test_a_new_user_asks_their_own_documents_takes_a_report_along_and_leaves_nothing_behind(
+    browser: Browser, manual: str, data: Path, tmp_path: Path
+):
+    for name, text in NOTES.items():
+        (tmp_path / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "notes" / name).write_text(text, encoding="utf-8")
+    with tab(browser, manual) as watched:
+        page = watched.page
+        drop(watched, {"booklet.pdf": BOOKLET, "mill.docx": MILL, "picture.xyz": "no text"})
+        expect(page.locator(".uploads")).to_contain_text("3 files uploaded; ready; 1 file could not", timeout=90_000)
+        library = watched.api("/v1/vector_stores")["data"][0]["id"]
+        expect(page.get_by_label("Search in")).to_have_value(library)
+        page.goto(f"{manual}/#/library/{library}")
+        page.locator("input[type=file]").last.set_input_files(tmp_path / "notes")
+        expect(page.locator(".library > .meta")).to_contain_text("5 documents", timeout=30_000)
+        expect(page.locator(".library .uploads").last).to_contain_text("5 files uploaded; ready", timeout=90_000)
+        unread = page.locator(".cards li").filter(has_text="picture.xyz")
+        expect(unread).to_contain_text("files of this kind are not read")
+        page.get_by_role("button", name="Ask here").click()
+        asks_and_opens(watched, "Who directed Aurora Falls?", DIRECTOR, "booklet.pdf", "page 2")
+        asks_and_opens(watched, "Who directed Silver Mill?", "Ada Quill", "mill.docx", "Silver Mill › Production")
+        asks_and_opens(
+            watched, "Where was Hulda Ravnsborg born?", BIRTHPLACE, "notes/people/hulda.md", "Hulda Ravnsborg"
+        )
+        researches_and_takes_along(watched, "Aurora Falls and its director")
+        page.locator(".entry", has_text="Where was Hulda Ravnsborg born?").click()
+        watched.ended()
+        watched.ask("And Ivo Benn?")
+        watched.ended()
+        expect(page.locator(".follow-up")).to_contain_text("You wrote: “And Ivo Benn?”")
+        expect(page.locator(".answer-text")).to_contain_text("Gdynia")
+        for word in (BIRTHPLACE, DIRECTOR):
+            assert holding(data, word.split()[-1])
+        page.goto(f"{manual}/#/library/{library}")
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.get_by_role("button", name="Delete it all").click()
+        expect(page.get_by_text("There is no library yet.")).to_be_visible()
+        assert watched.api("/v1/files")["data"] == []
+        assert watched.api("/api/reports")["reports"] == []
+        for word in (BIRTHPLACE, DIRECTOR):
+            assert holding(data, word.split()[-1]) == []
+        assert [path for path in (data / "libraries").rglob("*") if path.is_file()] == []
+
+
+def asks_and_opens(watched: Watched, question: str, answer: str, file: str, place: str) -> None:
+    """Ask in a new conversation, and open the first citation in its document."""
+    page = watched.page
+    page.locator("a.brand").click()
+    watched.ask(question)
+    watched.ended()
+    expect(page.locator(".answer-text")).to_contain_text(answer)
+    page.locator(".answer .chip").first.focus()
+    page.locator(".peek-title a").click()
+    expect(page.locator(".document h1")).to_have_text(file)
+    expect(page.locator(".passage.here")).to_contain_text(place)
+    expect(page.locator(".passage.here mark")).to_contain_text(answer)
+
+
+def researches_and_takes_along(watched: Watched, question: str) -> None:
+    """Have a report researched, open one of its citations, and save it as files."""
+    page = watched.page
+    page.locator("a.brand").click()
+    page.get_by_text("Report", exact=True).click()
+    page.fill("#question", question)
+    page.press("#question", "Enter")
+    expect(page.locator(".report .uploads")).to_contain_text("searches", timeout=30_000)
+    expect(page.locator(".report .uploads")).to_contain_text("Done", timeout=200_000)
+    expect(page.locator(".report section").first).to_contain_text(DIRECTOR)
+    page.locator(".report section p .chip").first.click()
+    expect(page.locator(".document .passage.here")).to_be_visible()
+    page.go_back()
+    saved = {name: saved_as(watched, name) for name in ("Markdown", "Word", "PDF")}
+    assert DIRECTOR in saved["Markdown"].decode()
+    assert DIRECTOR in "".join(paragraph.text for paragraph in Document(BytesIO(saved["Word"])).paragraphs)
+    assert DIRECTOR in "".join(page.extract_text() for page in PdfReader(BytesIO(saved["PDF"])).pages)
+
+
+def saved_as(watched: Watched, format: str) -> bytes:
+    with watched.page.expect_download() as download:
+        watched.page.get_by_role("button", name=format).click()
+    return download.value.path().read_bytes()

@@ -187,6 +187,7 @@ def _about(hub_dir: Path, *, name: str | None, protocols: Sequence[str]) -> Abou
         context_tokens=form.context_tokens,
         eos=form.codec.tokens[form.codec.eos],
         passages=said.passages if said else {},
+        dates=said.dates if said else True,
     )
 
 

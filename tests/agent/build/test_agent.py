@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent.build.agent import as_trained, build_agent, build_policy, build_protocol, build_sources, notices
-from agent.build.shipped import newest_checkpoint
+from agent.build.shipped import SMALL, newest_checkpoint
 from agent.build.sources import distinct
 from agent.errors import AgentError, CheckpointError, SetupError
-from agent.policies.model_folder import ABOUT
+from agent.policies.model_folder import ABOUT, read_about
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import BudgetSettings, CairnSettings, load_settings
 from agent.sources.base import SearchRequest, Source
@@ -134,6 +135,22 @@ def test_another_engine_on_the_same_checkpoint_shows_as_many_passages(two_passag
     ):
         assert as_trained(build_protocol(settings), settings).passages == 2
     assert as_trained(build_protocol(ENDPOINT), ENDPOINT).passages == 3
+
+
+def test_a_policy_that_never_saw_dates_is_shown_none(two_passages: Path, tmp_path: Path):
+    folder = tmp_path / "ct2"
+    shutil.copytree(two_passages / "ct2", folder)
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    (folder / ABOUT).write_text(json.dumps(about | {"dates": False}), encoding="utf-8")
+    settings = load_settings(world="test-v2", checkpoint=folder)
+    policy = build_policy(settings)
+    try:
+        assert build_protocol(settings).dated
+        assert not as_trained(build_protocol(settings), settings).dated
+        assert not build_agent(settings, policy=policy).protocol.dated
+    finally:
+        asyncio.run(policy.aclose())
+    assert not read_about(SMALL).dates, "small-v1 takes the date of a passage for its title"
 
 
 def test_the_newest_checkpoint_is_the_one_with_the_highest_version(tmp_path: Path):

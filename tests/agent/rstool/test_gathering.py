@@ -189,7 +189,7 @@ def test_the_definition_is_a_function_in_strict_mode():
     assert (definition["type"], function["name"], function["strict"]) == ("function", "search_evidence", True)
     parameters = function["parameters"]
     assert parameters["additionalProperties"] is False
-    names = ["question", "max_chars", "sources", "effort", "protocol"]
+    names = ["question", "max_chars", "sources", "libraries", "effort", "protocol"]
     assert parameters["required"] == list(parameters["properties"]) == names
     assert all("default" not in field for field in parameters["properties"].values())
     json.dumps(definition)

@@ -33,6 +33,9 @@ class Listening:
         return SearchResult(tuple(found), notes=unhonoured(request.filters, honours={"after", "before"}, by=self.name))
 
 
+PAPERS = ("openalex", "arxiv", "pubmed", "semanticscholar")
+
+
 def listening() -> dict[str, Listening]:
     return {name: Listening(name) for name in ("web", "arxiv", "kg", "all")}
 
@@ -97,9 +100,25 @@ def test_only_chosen_sources_are_searched() -> None:
     sources = listening()
     assert post(service_of(sources), sources=["ARXIV "])["status"] == 200
     assert [len(source.requests) for source in sources.values()] == [0, 2, 0, 0]
-    scholarly = listening()
-    assert post(service_of(scholarly), search_mode="academic")["status"] == 200
-    assert [len(source.requests) for source in scholarly.values()] == [0, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("there", "searched"),
+    [
+        (("web", "kg", "arxiv"), ("arxiv",)),
+        (("web", "kg", "pubmed", "semanticscholar", "github"), ("pubmed", "semanticscholar")),
+        ((*PAPERS, "web", "kg"), PAPERS),
+        (("web", "kg"), ("web", "kg")),
+    ],
+)
+def test_academic_searches_every_source_of_papers(there: tuple[str, ...], searched: tuple[str, ...]) -> None:
+    sources = {name: Listening(name) for name in (*there, "all")}
+    kept = list[Trace]()
+    assert post(service_of(sources, kept), search_mode="academic")["status"] == 200
+    papers = "web" not in searched
+    assert {name for name, source in sources.items() if source.requests} == {*searched}
+    assert kept[0].only == (searched if papers else ())
+    assert [(one.name, one.value) for one in kept[0].filters] == ([] if papers else [("kind", "science")])
 
 
 def test_a_budget_of_a_request_ends_the_rollout() -> None:

@@ -77,6 +77,17 @@ async def answered(client: AsyncOpenAI, **options: Any) -> Any:
     return await completions.create(model="cairn", messages=QUESTION, extra_body=options)
 
 
+async def ended(client: AsyncOpenAI, path: str, body: Any) -> Any:
+    """Start a run or a report, and give it as it is when it has ended."""
+    root = str(client.base_url).removesuffix("/v1/")
+    made = (await client._client.post(f"{root}{path}", json=body)).json()  # pyright: ignore[reportPrivateUsage]
+    while True:
+        found = await fetched(client, f"{path}/{made['id']}")
+        if found["state"] != "running":
+            return found
+        await asyncio.sleep(0.05)
+
+
 async def fetched(client: AsyncOpenAI, path: str) -> Any:
     """What the server says at an address, as JSON."""
     root = str(client.base_url).removesuffix("/v1/")

@@ -22,6 +22,7 @@ from tests.server.libraries.made import (
     ORR,
     answered,
     client_of,
+    ended,
     fetched,
     library_of,
     settled,
@@ -175,13 +176,22 @@ def test_a_deleted_library_leaves_nothing_of_its_words_on_disk(tmp_path: Path):
     async def work(client: AsyncOpenAI) -> None:
         library = await library_of(client, ("secret.md", text))
         await answered(client, libraries=[library.id])
-        await asyncio.sleep(0.5)  # the run is written down
+        question = {"messages": [{"role": "user", "content": "Who is Lina Orr?"}]}
+        first = await ended(client, "/api/runs", question | {"libraries": [library.id]})
+        after = await ended(client, "/api/runs", question | {"follows": first["id"], "context": "all"})
+        assert after["trace"]["libraries"] == [library.id], "what it was given is the library's"
+        assert {passage["source"] for passage in after["trace"]["passages"]} == {"web"}, "nothing is used again"
+        body = {"question": "Who is Lina Orr?", "sections": ["Lina Orr"], "libraries": [library.id]}
+        report = await ended(client, "/api/reports", body)
+        assert secret.decode() in str(report["report"])
         assert holding(tmp_path, secret)
         await client.vector_stores.delete(library.id, extra_query={"files": True, "runs": True})
         while left := holding(tmp_path, secret):
             await asyncio.sleep(0.1)
             assert left
         assert (await client.files.list()).data == []
+        for path in ("runs", "reports"):
+            assert (await fetched(client, f"/api/{path}"))[path] == []
 
     use(work, service)
     assert not holding(tmp_path, secret)

@@ -130,7 +130,7 @@ def test_a_client_that_reads_no_progress_holds_up_no_evidence():
         async def report(progress: float, total: float | None, message: str | None) -> None:
             await asyncio.Event().wait()
 
-        search = EvidenceService.of(make_service()).open(ToolArguments(question=QUESTION))
+        search = await EvidenceService.of(make_service()).open(ToolArguments(question=QUESTION))
         async with asyncio.timeout(20):
             return await run_reporting(search, report, seconds=0.05)
 

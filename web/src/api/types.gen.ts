@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 1c1711156df4e4ccc157d9c0ed1119ff0535afc2c0e07525b78cbed06c7afe06
+// Made of schema.json by tools/types.mjs; sha256 of it: 7bfbb849386b94cd8e27b89c0e43032a7c77b898ea879cc9f9c31e54c9853597
 
 /**
  * Made by `python -m server.ui.types`.
@@ -731,7 +731,7 @@ export interface FileCounts {
 in_progress: number
 completed: number
 failed: number
-cancelled: 0
+cancelled: number
 total: number
 }
 /**
@@ -761,8 +761,11 @@ created_at: number
 filename: string
 usage_bytes: number
 vector_store_id: string
-status: ("in_progress" | "completed" | "failed")
+status: ("in_progress" | "completed" | "failed" | "cancelled")
 last_error: (FileError | null)
+attributes: {
+[k: string]: string | number | boolean
+}
 passages: number
 /**
  * What of it could not be read, where the rest could.
@@ -1100,7 +1103,7 @@ search_recency_filter?: (("hour" | "day" | "week" | "month" | "year") | null)
 search_after_date_filter?: (string | null)
 search_before_date_filter?: (string | null)
 /**
- * `academic` searches arxiv where it is a source, or else wants science.
+ * `academic` searches the sources of papers that there are, or else wants science.
  */
 search_mode?: (("web" | "academic" | "sec") | null)
 /**
@@ -1219,7 +1222,7 @@ search_recency_filter?: (("hour" | "day" | "week" | "month" | "year") | null)
 search_after_date_filter?: (string | null)
 search_before_date_filter?: (string | null)
 /**
- * `academic` searches arxiv where it is a source, or else wants science.
+ * `academic` searches the sources of papers that there are, or else wants science.
  */
 search_mode?: (("web" | "academic" | "sec") | null)
 /**

@@ -22,12 +22,18 @@ const AT_ONCE = 2;
 const POLL_MS = 700;
 let counted = 0;
 let polling = false;
+let begun = 0;
+let newest = 0;
 
 /** Read the libraries, and again as long as one of them is being indexed. */
 export async function readLibraries(): Promise<void> {
   if (!facts.value?.libraries) return;
+  const read = ++begun;
   try {
-    libraries.value = (await get<LibraryList>("/v1/vector_stores?limit=100")).data;
+    const { data } = await get<LibraryList>("/v1/vector_stores?limit=100");
+    if (read < newest) return; // one that began later has come already
+    newest = read;
+    libraries.value = data;
   } catch (error) {
     complain(error);
     return;
@@ -56,7 +62,7 @@ export async function renameLibrary(id: string, name: string): Promise<void> {
   await readLibraries();
 }
 
-/** Remove a library with its files, and the runs that quote them. */
+/** Remove a library with its files, and the runs and reports that quote them. */
 export async function deleteLibrary(id: string): Promise<void> {
   await ask(`/v1/vector_stores/${id}?files=true&runs=true`, { method: "DELETE" });
   if (options.value.scope === id) options.value = { ...options.value, scope: "" };
@@ -119,8 +125,8 @@ async function send(file: File, upload: Upload, library: string): Promise<void> 
     if (file.size > most) throw new ApiError(413, `It is larger than ${Math.floor(most / 1_000_000)} MB, which is the most here.`);
     const made = await sendFile<FileObject>("/v1/files", file, upload.name, (sent) => change(upload, { sent }));
     await post(`/v1/vector_stores/${library}/files`, { file_id: made.id });
+    await readLibraries(); // before it is done: until then the library looks as if there were nothing to read
     change(upload, { state: "done", sent: upload.size });
-    await readLibraries();
   } catch (error) {
     change(upload, { state: "failed", why: error instanceof Error ? error.message : String(error) });
   }

@@ -198,7 +198,7 @@ function Delete({ library }: { library: LibraryObject }) {
   }
   return (
     <>
-      <span>The files, the index and every run that searched it will be gone.</span>
+      <span>The files, the index, and every run and report that searched it will be gone.</span>
       <button type="button" class="danger" onClick={() => void remove()}>
         Delete it all
       </button>

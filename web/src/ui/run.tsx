@@ -47,7 +47,7 @@ export function RunView({ id }: { id: string }) {
   }, [card?.question]);
   if (!card) return <p class="none page-note">{session.error.value || "Loading…"}</p>;
   return (
-    <div class="run">
+    <div class="run" data-run={card.id}>
       <div class="answer-column">
         {turns.value.map((turn) => (
           <a class="turn" key={turn.id} href={toRun(turn.id)}>
