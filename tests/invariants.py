@@ -9,7 +9,19 @@ from agent.evidence import Passage
 from agent.protocols.answers import answer_in
 from agent.protocols.base import Role, TextProtocol
 from agent.protocols.parse import Block, TagReader
-from agent.trace import Filled, Gathered, Planned, PlanRejected, Searched, SearchFailed, Segment, Skipped, Step, Trace
+from agent.trace import (
+    Evidenced,
+    Filled,
+    Gathered,
+    Planned,
+    PlanRejected,
+    Searched,
+    SearchFailed,
+    Segment,
+    Skipped,
+    Step,
+    Trace,
+)
 from agent.trace.samples import to_samples
 from tests.rendered import gathered, safe, wrapped
 
@@ -211,14 +223,20 @@ def _parsed(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
     if not trace.segments:
         return
     blocks = list(_blocks(main_of(trace), protocol))
+    quoted = [step for step in trace.steps if step.kind == "answered" and step.by == "loop"]
     known = [block for block in blocks if block.role in _BLOCKS.values() or block.role == "fill"]
     read = [("thought" if block.role == "fill" else block.role, block.text.strip()) for block in known]
-    steps = [(_role(step), str(getattr(step, "text", ""))) for step in trace.steps if step.kind in _BLOCKS]
+    written = [step for step in trace.steps if step.kind in _BLOCKS and (step.segments or not quoted)]
+    steps = [(_role(step), str(getattr(step, "text", ""))) for step in written]
     if trace.stopped and trace.stopped.reason == "forced":
         read = [part for part in read if part in steps]  # what a cut block holds may be the answer's
     if steps != read[: len(steps)]:
         yield f"the policy wrote {read}, and the steps say {steps}"
-    if trace.stopped and trace.stopped.reason == "answered":
+    if quoted:
+        claims = [claim for step in trace.steps if isinstance(step, Evidenced) for claim in step.claims]
+        if any(claim.check != "verbatim" for claim in claims) or " ".join(c.text for c in claims) != trace.answer:
+            yield "the loop answered with what no passage says"
+    elif trace.stopped and trace.stopped.reason == "answered":
         last = [block for block in blocks if block.role == "answer"][-1:]
         if not last or answer_in(last[0].text, protocol) != trace.answer:
             yield "the answer is not what the policy wrote"

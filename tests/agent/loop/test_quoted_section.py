@@ -7,6 +7,7 @@ from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Evidenced, Trace
 from tests.conftest import ANSWER_TURN, answer
+from tests.invariants import violations
 
 SEARCH = "<search>\nA: how long are searches cached\n</search>"
 OTHER = Passage(id="f#1", source="corpus", title="Questions › What is a cache?", text="A store of what was found.")
@@ -42,6 +43,7 @@ def test_a_section_whose_heading_is_the_question_is_the_answer(question: str):
     trace = answered(OTHER, page(), question=question)
     assert trace.answer == "Searches are kept for a day. News are kept for 15 minutes."
     assert by(trace) == "loop"
+    assert violations(trace, protocol_named("cairn")) == []
     (evidence,) = (step for step in trace.steps if isinstance(step, Evidenced))
     assert [(claim.cites, claim.check) for claim in evidence.claims] == [((2,), "verbatim")] * 2
 
