@@ -16,7 +16,7 @@ WorldKind = Literal["plain", "hard", "flat", "known", "hops"]
 PaperName = Literal["multisearch", "dag", "evidence", "reflect", "kg"]
 QuestionList = Literal["pipeline", "single"]
 Kind = Literal["more", "same", "no_more"]
-CheckKind = Literal["differs", "uncertain", "room"]
+CheckKind = Literal["differs", "more", "uncertain", "room"]
 
 MIXES: Final[dict[WorldKind, dict[QuestionType, float]]] = {
     "plain": {"chain1": 0.2, "chain2": 0.25, "chain3": 0.15, "comparison": 0.15, "intersection": 0.1, "choice": 0.15},
@@ -31,6 +31,8 @@ DIFFICULTIES: Final[dict[WorldKind, dict[str, float]]] = {
     "hops": {"exclusivity": 0.0},
 }
 """What is harder or easier in a kind of world than the recipe says of all."""
+SHARES: Final[dict[WorldKind, float]] = {"hops": 0.4}
+"""Of the recipe's questions, where a kind of world has fewer: those that take long."""
 WORLDS: Final[dict[WorldKind, str]] = {
     "plain": "chains of one to three, comparisons, intersections, choices",
     "hard": "chains, comparisons and choices in passages whose words are not the questions'",
@@ -43,6 +45,12 @@ START: Final = "start"
 ORACLE: Final = "oracle"
 AREA: Final = "area"
 """The mean EM of a training's evaluated steps: the area under its curve, from the first of them to the last."""
+ENDS: Final = Spread(seeds=0.02, questions=0.28)
+"""Of the EM of two policies from one start: they disagree on one question of twelve."""
+CURVES: Final = Spread(seeds=0.02, questions=0.2)
+"""The same of the area under their curves, which is a mean."""
+INFERRED: Final = Spread(seeds=0.03, questions=0.45)
+"""Of the EM of one policy in two set-ups: they disagree on one question of five."""
 LIKELY: Final = (0.2, 0.8)
 """Between these a behaviour of the start is uncertain."""
 ROOM: Final = 0.15
@@ -91,6 +99,11 @@ class Arm(Frozen):
     def trained(self) -> bool:
         return self.policy not in (SHIPPED, START, ORACLE)
 
+    @property
+    def has_curve(self) -> bool:
+        """Whether it is evaluated at every point of its training."""
+        return self.policy == self.name
+
 
 class Side(Frozen):
     """One figure of one policy."""
@@ -123,8 +136,8 @@ class Check(Frozen):
     """What must be so for a verdict to mean something."""
 
     kind: CheckKind
-    """`differs`: first > second, the interval excludes 0. `uncertain`: the start does it with a probability between .2
-    and .8. `room`: first, the oracle, is at least .15 above second."""
+    """`differs`: the interval of first − second excludes 0. `more`: it lies above 0. `uncertain`: the start does it
+    with a probability between .2 and .8. `room`: first, the oracle, is at least .15 above second."""
     first: Side
     second: Side | None = None
     says: str
@@ -198,6 +211,15 @@ def arm_of(training: Training) -> Arm:
     )
 
 
+BASELINES: Final = {
+    "start": (START, 0.0, "the shared start, untrained"),
+    "start-sampled": (START, 1.0, "the shared start, sampled at temperature 1"),
+    "untouched": (SHIPPED, 0.0, "the shipped policy, which the start was made from"),
+    "oracle": (ORACLE, 0.0, "the oracle that knows the plan, through the same searches"),
+}
+"""How names of arms end → policy, temperature, and what it is."""
+
+
 def baselines(protocol: str, world: WorldKind, label: str = "", **more: Any) -> tuple[Arm, ...]:
     """The arms beside the trained policies of a protocol: start, sampled start, the policy before it, and oracle.
 
@@ -207,12 +229,6 @@ def baselines(protocol: str, world: WorldKind, label: str = "", **more: Any) -> 
         label: begins their names, where it is not the protocol's.
         more: of their fields.
     """
-    who = {
-        "start": (START, 0.0, "the shared start, untrained"),
-        "start-sampled": (START, 1.0, "the shared start, sampled at temperature 1"),
-        "untouched": (SHIPPED, 0.0, "the shipped policy, which the start was made from"),
-        "oracle": (ORACLE, 0.0, "the oracle that knows the plan, through the same searches"),
-    }
     return tuple(
         Arm(
             name=f"{label or protocol}-{name}",
@@ -223,7 +239,7 @@ def baselines(protocol: str, world: WorldKind, label: str = "", **more: Any) -> 
             temperature=warm,
             **more,
         )
-        for name, (policy, warm, says) in who.items()
+        for name, (policy, warm, says) in BASELINES.items()
     )
 
 
@@ -234,13 +250,18 @@ def sides(*names: str, metric: str = "em", margin: float, spread: Spread, kind: 
 
 
 def differs(first: str, second: str, metric: str, says: str, **which: Any) -> Check:
-    """The manipulation check: the first arm has more of a quantity than the second."""
+    """The manipulation check where either arm may have more of the quantity."""
     one, two = (Side(arm=name, metric=metric, **which) for name in (first, second))
     return Check(kind="differs", first=one, second=two, says=says)
 
 
+def more(first: str, second: str, metric: str, says: str, **which: Any) -> Check:
+    """The manipulation check where the first arm must have more of it."""
+    return differs(first, second, metric, says, **which).model_copy(update={"kind": "more"})
+
+
 def uncertain(label: str, metric: str, says: str, **which: Any) -> Check:
-    """The start's behaviour is neither certain nor absent."""
+    """The start's behaviour is neither certain nor absent; which questions count is said by fields of `Side`."""
     return Check(kind="uncertain", first=Side(arm=f"{label}-start-sampled", metric=metric, **which), says=says)
 
 

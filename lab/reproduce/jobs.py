@@ -6,20 +6,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lab.reproduce.design import MIXES, SHIPPED, Arm, Direction, Training
+from lab.reproduce.design import DIFFICULTIES, MIXES, ORACLE, SHIPPED, START, Arm, Direction, Training
 from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import arms_of, trainings
 from lab.reproduce.study import EVALUATED, Study
 from train.safety.manifest import hash_of
 
-Kind = Literal["start", "trained", "evaluated"]
+Kind = Literal["start", "lists", "trained", "evaluated"]
 START_JOB: Final = "start"
+LISTS: Final = "lists"
 
-_ROLLOUT_SECONDS: Final = {"multisearch": 0.25, "dag": 0.13, "evidence": 0.3, "reflect": 0.25, "kg": 0.35}
+_ROLLOUT_SECONDS: Final = {"multisearch": 0.36, "dag": 0.12, "evidence": 0.2, "reflect": 0.28, "kg": 1.4}
 """Of one core, a rollout of the start with its share of the update, by protocol."""
-_QUESTION_SECONDS: Final = 0.25
+_QUESTION_SECONDS: Final = {"multisearch": 0.16, "dag": 0.06, "evidence": 0.11, "reflect": 0.1, "kg": 0.7}
+"""Of one core, a question of an evaluation, by protocol."""
+_ORACLE_SECONDS: Final = 0.03
+_LISTS_SECONDS: Final = 150.0
 _JOB_SECONDS: Final = 12.0
-"""Loading, exporting."""
+"""Of a training: loading, exporting."""
+_LOADING_SECONDS: Final = 3.0
+"""Of an evaluation."""
 _TOKENS_A_SECOND: Final = 3500.0
 """Supervised, one core."""
 _RESAMPLED: Final = 1.5
@@ -44,12 +50,18 @@ class Job:
 
 
 def jobs_of(study: Study, directions: Sequence[Direction]) -> list[Job]:
-    """All that these directions need: what needs no training first, then seed by seed."""
-    arms = arms_of(directions)
+    """All that these directions need."""
+    return jobs_for(study, arms_of(directions))
+
+
+def jobs_for(study: Study, arms: Sequence[Arm]) -> list[Job]:
+    """All that these arms need: what needs no training first, then seed by seed."""
     there = trainings()
-    jobs = [_start(study)] if any(one.policy != "shipped" for one in arms) else []
+    jobs = [_start(study)] if any(one.trained or one.policy == START for one in arms) else []
     jobs += [_evaluated(study, one, seed) for one in arms if not one.trained for seed in study.seeds]
+    built = any(there[one.policy].questions for one in arms if one.trained)
     for seed in study.seeds:
+        jobs += [_lists(study, seed)] if built else []
         for name in dict.fromkeys(one.policy for one in arms if one.trained):
             jobs.append(_trained(study, there[name], seed))
             jobs += [_evaluated(study, one, seed) for one in arms if one.policy == name]
@@ -86,6 +98,11 @@ def _arm_name(job: Job) -> str:
     return job.name.rpartition("/")[0] or job.name
 
 
+def _family(protocol: str) -> str:
+    """The built-in protocol that one of the study's own is like."""
+    return next(name for name in _ROLLOUT_SECONDS if protocol.startswith(name))
+
+
 def _start(study: Study) -> Job:
     tokens = study.sft.optimizer.tokens
     return Job(START_JOB, "start", _start_plan(study), _JOB_SECONDS + (0 if study.hub else tokens / _TOKENS_A_SECOND))
@@ -104,6 +121,11 @@ def _content(path: Path) -> str:
     return hash_of(path)
 
 
+def _lists(study: Study, seed: int) -> Job:
+    plan = {"worlds": study.recipe.worlds.model_dump(mode="json"), "seed": seed}
+    return Job(f"{LISTS}/{seed}", "lists", plan, _LISTS_SECONDS, seed)
+
+
 def _trained(study: Study, training: Training, seed: int) -> Job:
     recipe = study.rl_recipe(training, seed)
     rollouts = recipe.steps * recipe.rollout.prompts * recipe.rollout.group
@@ -112,10 +134,10 @@ def _trained(study: Study, training: Training, seed: int) -> Job:
         f"trained/{training.name}/{seed}",
         "trained",
         _training_plan(study, training, seed),
-        _JOB_SECONDS + rollouts * again * _ROLLOUT_SECONDS[training.protocol],
+        _JOB_SECONDS + rollouts * again * _ROLLOUT_SECONDS[_family(training.protocol)],
         seed,
         training=training,
-        needs=(START_JOB,),
+        needs=(START_JOB, f"{LISTS}/{seed}") if training.questions else (START_JOB,),
     )
 
 
@@ -124,23 +146,26 @@ def _training_plan(study: Study, training: Training, seed: int) -> dict[str, Any
     recipe = read.model_dump(mode="json") | {"start": _start_plan(study)}
     if read.local_reader:
         recipe["local_reader"] = _content(read.local_reader)
-    plan: dict[str, Any] = {"recipe": recipe, "sources": training.sources}
+    recipe["protocols"] = [training.protocol, training.protocol_changes]
+    plan: dict[str, Any] = {"recipe": recipe, "points": study.recipe.points}
     if training.questions:
-        own = study.questions and study.questions / training.questions
-        plan |= {"questions": _content(own) if own else study.recipe.worlds.model_dump(mode="json")}
+        plan |= {"questions": study.recipe.worlds.model_dump(mode="json")}
         plan["recipe"] = recipe | {"data": {**recipe["data"], "questions": training.questions, "search": None}}
     return plan
 
 
 def _evaluated(study: Study, arm: Arm, seed: int) -> Job:
-    worlds = {"mix": MIXES[arm.world], **study.recipe.worlds.model_dump(mode="json")}
+    own = {"mix": MIXES[arm.world], "own_difficulty": DIFFICULTIES.get(arm.world, {})}
+    worlds = own | study.recipe.worlds.model_dump(mode="json")
     plan = {"arm": arm.model_dump(mode="json"), "seed": seed, "worlds": worlds}
     if arm.trained:
         plan["policy"] = _training_plan(study, trainings()[arm.policy], seed)
-    elif arm.policy == SHIPPED:
-        plan["policy"] = _content(study.exported(SHIPPED, seed))
-    else:
+    elif arm.policy == START:
         plan["policy"] = _start_plan(study)
-    needs = () if arm.policy == "shipped" else (f"trained/{arm.policy}/{seed}",) if arm.trained else (START_JOB,)
-    seconds = _JOB_SECONDS + study.recipe.worlds.questions * _QUESTION_SECONDS * (3 if arm.dense else 1)
+    else:
+        plan["policy"] = ORACLE if arm.policy == ORACLE else _content(study.exported(SHIPPED, seed))
+    needs = (f"trained/{arm.policy}/{seed}",) if arm.trained else (START_JOB,) if arm.policy == START else ()
+    each = _ORACLE_SECONDS if arm.policy == ORACLE else _QUESTION_SECONDS[_family(arm.protocol)]
+    times = study.recipe.points if arm.has_curve else 1
+    seconds = times * (_LOADING_SECONDS + study.recipe.worlds.questions_of(arm.world) * each)
     return Job(f"{EVALUATED}/{arm.name}/{seed}", "evaluated", plan, seconds, seed, arm=arm, needs=needs)

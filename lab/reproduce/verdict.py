@@ -94,8 +94,8 @@ def rule(direction: Direction, found: Found, *, seeds: int = 1) -> Ruling:
     if ruling.verdict == "not run" or seeds < 3:  # an interval needs two that are left
         return ruling
     there = sorted({seed for side in direction.sides for seed in found[side.arm]})
-    others = {seed: _rule(direction, _without(found, seed), seeds - 1).verdict for seed in there}
-    changed = {seed: verdict for seed, verdict in others.items() if verdict != ruling.verdict}
+    others: dict[int, Verdict] = {seed: _rule(direction, _without(found, seed), seeds - 1).verdict for seed in there}
+    changed: dict[int, Verdict] = {seed: verdict for seed, verdict in others.items() if verdict != ruling.verdict}
     return Ruling(direction, ruling.judged, ruling.checked, seeds, changed)
 
 
@@ -130,6 +130,8 @@ def look(check: Check, found: Found, *, seeds: int = 1) -> Checked | None:
     value = interval([first - second for first, second in pairs])
     match check.kind:
         case "differs":
+            passed = value.low > 0 or value.high < 0
+        case "more":
             passed = value.low > 0
         case "uncertain":
             passed = LIKELY[0] <= value.value <= LIKELY[1]

@@ -13,6 +13,7 @@ from agent.loop.budgets import Budgets
 from agent.plan import Plan
 from agent.policies.base import Chunk, Sampling
 from agent.protocols import TextProtocol
+from agent.sources.select import choose
 from agent.trace import Author, Event, Gathered, Planned, Searched, Segment, Trace
 from agent.world import Question, World
 from train.common.habit import Habit, Noise
@@ -95,15 +96,25 @@ def _first(
     raise Unreachable(f"there is no trajectory with {shows} for it")
 
 
-def oracle_rollout(world: World, question: Question, protocol: TextProtocol, teacher: Teacher) -> Trace:
+def oracle_rollout(
+    world: World, question: Question, protocol: TextProtocol, teacher: Teacher, *, only: Sequence[str] = ()
+) -> Trace:
     """What the loop makes of a question when a teacher writes the turns.
+
+    Args:
+        world: that is searched.
+        question: of the world.
+        protocol: of the rollout.
+        teacher: of this question.
+        only: sources that answer; empty: all of the world.
 
     Raises:
         Unreachable, NotShown: the teacher comes to no answer.
     """
     protocol = protocol.model_copy(update={"fills": "fill" in protocol.tags})
     policy = _OraclePolicy(teacher, protocol)
-    agent = Agent(policy, protocol, world.sources(), budgets=_BUDGETS)
+    sources = choose(world.sources(), only) if only else world.sources()
+    agent = Agent(policy, protocol, sources, budgets=_BUDGETS)
     trace = asyncio.run(agent.run(agent.new_trace(question.question, history=question.history), emit=policy.observe))
     assert trace.stopped is not None
     assert trace.stopped.reason == "answered", trace.stopped.detail

@@ -15,7 +15,7 @@ from agent.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.parallel.spread import mapped
 from agent.policies.model_folder import with_passages
-from agent.protocols import TextProtocol, protocol_named
+from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.world import Question, World
 from agent.world.records import QuestionType
 from train.common.recipe import LossWeights, SftData, SftRecipe
@@ -304,8 +304,9 @@ def _noisy(
 
 
 def spoken(data: SftData, name: str) -> TextProtocol:
-    """A protocol as it is trained on."""
-    return with_passages(protocol_named(name), data.passages)
+    """A protocol as it is trained on, by its name or its file."""
+    protocol = load_protocol(Path(name)) if name.endswith(".toml") else protocol_named(name)
+    return with_passages(protocol, data.passages)
 
 
 def _at_most(protocol: TextProtocol, most: int) -> TextProtocol:
