@@ -112,6 +112,8 @@ def _start_plan(study: Study) -> dict[str, Any]:
     if study.hub:
         return {"hub": _content(study.hub)}
     said = study.sft.model_dump(mode="json")
+    named = {Path(name).stem: _content(Path(name)) if name.endswith(".toml") else "" for name in study.sft.protocols}
+    said["protocols"] = named
     return {"recipe": said | ({"start": _content(Path(study.sft.start))} if study.sft.start else {})}
 
 
