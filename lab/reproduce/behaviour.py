@@ -11,6 +11,7 @@ BEHAVIOURS: Final[dict[str, str]] = {
     "three_queries": "share of rounds with more than two queries",
     "merge_gold": "a merge holds a gold answer",
     "evidence_gold": "the evidence holds a gold answer",
+    "answer_shown": "a passage that was shown holds a gold answer",
     "searched": "something was searched",
     "repeated": "a search was sent twice",
 }
@@ -33,6 +34,7 @@ def behaviour(trace: Trace, answers: Sequence[str]) -> dict[str, float | None]:
         "three_queries": sum(len(own) > 2 for own in rounds) / len(rounds) if rounds else None,
         "merge_gold": _hold(merges, answers) if rounds else None,
         "evidence_gold": _hold(evidence, answers) if rounds else None,
+        "answer_shown": _hold([passage.text for passage in trace.passages], answers),
         "searched": float(bool(rounds)),
         "repeated": float(len(set(queries)) < len(queries)) if rounds else None,
     }

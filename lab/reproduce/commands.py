@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.cli.console import messages, note, output
+from agent.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 
 PAGE: Final = "reproduction.md"
 STARTS: Final = "starts"
+REAL: Final = "real"
 
 
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(help="multisearch, dag, evidence, reflect, kg, or all; starts: measure the start alone.")
+        str,
+        typer.Argument(
+            help="multisearch, dag, evidence, reflect, kg, or all; starts: measure the start; real: real questions."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of everything; to continue, run the same command again.")],
     only: Annotated[
@@ -33,6 +38,12 @@ def reproduce(
     start: Annotated[
         Path | None, typer.Option("--start", metavar="HUB", help="A shared start that is there, in the hub's form.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Real questions, too: the folder that --real-recipe's files are in."),
+    ] = None,
+    real_recipe: Annotated[Path | None, typer.Option(help="Instead of lab/recipes/reproduce_real.toml.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Real questions of each set; 0: as many as the recipe says.")] = 0,
     processes: Annotated[int, typer.Option(min=1, help="Jobs at the same time, each on one core.")] = 2,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, its hours and what is done.")] = False,
     write: Annotated[
@@ -47,14 +58,27 @@ def reproduce(
     Example: cairn reproduce all --out runs/papers --dry-run
 
     Example: cairn reproduce starts --out runs/papers
+
+    Example: cairn reproduce real --data data --limit 20 --out runs/papers
     """
-    from lab.reproduce.jobs import jobs_for, jobs_of
+    from lab.reproduce.jobs import jobs_for, jobs_of, real_jobs
     from lab.reproduce.papers import directions_of
+    from lab.reproduce.real import RECIPE
+    from lab.reproduce.real_run import RealStudy
     from lab.reproduce.starts import start_arms
     from lab.reproduce.study import SHIPPED_RECIPE, read_study
 
-    study = read_study(recipe or SHIPPED_RECIPE, out, hub=start.resolve() if start else None)
-    jobs = jobs_for(study, start_arms()) if paper == STARTS else jobs_of(study, directions_of(paper, only or ()))
+    if paper == REAL and data is None:
+        raise SetupError("real questions are not part of Cairn: name the folder of their files with --data DIR")
+    real = RealStudy(real_recipe or RECIPE, data, limit=limit) if data else None
+    study = read_study(recipe or SHIPPED_RECIPE, out, hub=start.resolve() if start else None, real=real)
+    match paper:
+        case "starts":
+            jobs = jobs_for(study, start_arms())
+        case "real":
+            jobs = real_jobs(study)
+        case _:
+            jobs = [*jobs_of(study, directions_of(paper, only or ())), *(real_jobs(study) if paper == "all" else ())]
     if dry_run:
         output().print(_plan(study, jobs, processes))
         return
@@ -90,9 +114,11 @@ def _verdicts(findings: "Findings") -> Table:
     from lab.reproduce.tables import with_bounds
 
     table = Table("claim", "verdict", "differences")
-    for one in findings.rulings.values():
+    named = [(one.direction.name, one) for one in findings.rulings.values()]
+    named += [(f"{one.direction.name}, real questions", one) for one in findings.real.values()]
+    for name, one in named:
         differences = ", ".join(with_bounds(judged.difference) for judged in one.judged)
-        table.add_row(Text(one.direction.name), one.verdict, differences)
+        table.add_row(Text(name), one.verdict, differences)
     return table
 
 

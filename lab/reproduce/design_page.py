@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from lab.reproduce.design import (
     CURVES,
@@ -24,8 +25,13 @@ from lab.reproduce.design import (
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.papers import PAPERS, all_arms, directions_of, trainings
 from lab.reproduce.power import LEVEL, POWER, seeds_needed, visible
+from lab.reproduce.real import ARMS, REAL, RECIPE, RealRecipe
 from lab.reproduce.study import Study
 from lab.reproduce.tables import checked, inequality
+from train.common.recipe_files import read_model
+
+_NORMAL: Final = 1.96 + 0.84
+"""Standard errors of an effect that is seen in four of five studies of many questions."""
 
 
 def design_page(study: Study) -> str:
@@ -36,6 +42,7 @@ def design_page(study: Study) -> str:
         for one in paper.directions:
             parts += _claim(study, one)
         parts += _untested(paper)
+    parts += _real()
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -142,6 +149,42 @@ def _worlds(study: Study) -> list[str]:
         *rows,
         "",
     ]
+
+
+def _real() -> list[str]:
+    """The second column: the same claims at inference, on real questions."""
+    recipe = read_model(RECIPE, RealRecipe)
+    groups = {arm.name: arm.group for arm in ARMS}
+    lines = [
+        "## On real questions",
+        "",
+        f"`cairn reproduce real --data DIR` asks the shipped policy that reads English (`small-v1`), greedily, "
+        f"{recipe.questions} questions of each set (`{RECIPE.name}`). Its intervals are bootstraps over questions, "
+        "paired: there is one policy. No oracle is among the arms: none of them is expected to "
+        "answer more than half of the questions.",
+        "",
+        "| set | group | questions | graph |",
+        "|---|---|---|---|",
+        *(f"| {one.name} | {one.group} | `{one.questions}` | "
+          f"{'the triples of all of its questions' if one.triples else '–'} |" for one in recipe.sets),
+        "",
+        "| arm | what it is | protocol, group |",
+        "|---|---|---|",
+        *(f"| `{arm.name}` | {arm.says} | {arm.protocol}, {arm.group} |" for arm in ARMS),
+        "",
+        "| claim | manipulated | inequality | margin | sees | checked | departures |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for one in REAL:
+        sets = sum(own.group == groups[one.expected[0].first.arm] for own in recipe.sets)
+        for expected in one.expected:
+            sees = _NORMAL * expected.spread.questions / (sets * recipe.questions) ** 0.5
+            checks = "; ".join(checked(check) for check in one.checks)
+            lines.append(
+                f"| `{one.name}` | {one.manipulated} | {inequality(expected)} | {expected.margin:g}, "
+                f"{one.margin_from} | {sees:.3g} | {checks} | {'; '.join(one.departures)} |"
+            )
+    return [*lines, ""]
 
 
 def _claim(study: Study, one: Direction) -> list[str]:

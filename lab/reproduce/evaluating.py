@@ -15,7 +15,7 @@ from lab.reproduce.protocols import changed_protocol, protocol_of
 from train.common.saving import as_a_whole
 from train.evaluation.gold import GoldBook
 from train.evaluation.measure import measure
-from train.evaluation.questions import world_questions
+from train.evaluation.questions import GoldQuestion, world_questions
 from train.evaluation.session import Evaluation
 from train.evaluation.store import TRACES, read_results
 from train.sft.episodes import oracle_rollout
@@ -34,8 +34,8 @@ METRICS: Final = (
 )
 _COURSES: Final = ("em", "searches", "gold_found", *BEHAVIOURS)
 """Figures whose areas are kept."""
-_AT_ONCE: Final = 16
-_PATIENCE: Final = {"seconds": 3600, "search_seconds": 600}
+AT_ONCE: Final = 16
+PATIENCE: Final = {"seconds": 3600, "search_seconds": 600}
 """However slow the machine is, no answer is forced by it."""
 
 Answers = dict[str, dict[str, Any]]
@@ -114,16 +114,21 @@ def _settings(arm: Arm, world: Path, policy: Path, out: Path) -> CairnSettings:
         protocol=changed_protocol(arm.protocol, arm.protocol_changes, label=arm.name, folder=out),
         sources=arm.sources or None,
         temperature=arm.temperature or None,
-        budgets={**_PATIENCE, **arm.budgets},
+        budgets={**PATIENCE, **arm.budgets},
     )
 
 
 def _evaluate(arm: Arm, settings: CairnSettings, out: Path, show: Show) -> Answers:
-    evaluation = Evaluation(settings, concurrency=_AT_ONCE, out=out, retry_failed=True)
+    evaluation = Evaluation(settings, concurrency=AT_ONCE, out=out, retry_failed=True)
     figures = evaluation.run(lambda so_far: show(so_far.done, so_far.total, "questions", ""))
     if figures["n"] < len(evaluation.questions):
         raise SetupError(f"{arm.name}: some questions failed ({evaluation.last_failure})")
-    gold = {question.id: question.answers for question in evaluation.questions}
+    return figures_of(evaluation.questions, out)
+
+
+def figures_of(questions: Sequence[GoldQuestion], out: Path) -> Answers:
+    """The figures of every question that was evaluated into a folder, read off its result and its trace."""
+    gold = {question.id: question.answers for question in questions}
     results = {result.id: result for result in read_results(out) if result.status == "scored"}
     traces = {trace.id: trace for trace in read_traces(out / TRACES)}
     return {

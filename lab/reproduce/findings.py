@@ -11,11 +11,13 @@ from pydantic import BaseModel, ConfigDict
 
 from lab.reproduce.design import Side
 from lab.reproduce.evaluating import Answers, read_answers
-from lab.reproduce.jobs import jobs_of
+from lab.reproduce.jobs import jobs_of, real_jobs
 from lab.reproduce.ledger import Entry, Ledger
 from lab.reproduce.papers import all_arms, directions_of
+from lab.reproduce.real import REAL
+from lab.reproduce.real import real_arms as all_real_arms
 from lab.reproduce.study import Study
-from lab.reproduce.verdict import Checked, Found, Judged, Ruling, figures, rule
+from lab.reproduce.verdict import Checked, Found, Judged, Ruling, figures, over_questions, rule
 from train.evaluation.statistics import Interval
 from train.safety.manifest import Machine
 
@@ -45,6 +47,9 @@ class Findings:
     arms: Mapping[str, ArmResult]
     found: Found
     """The answers themselves."""
+    real: Mapping[str, Ruling]
+    """By direction, on real questions; empty where there are none."""
+    real_arms: Mapping[str, ArmResult]
 
 
 def findings_of(study: Study, ledger: Ledger) -> Findings:
@@ -60,7 +65,22 @@ def findings_of(study: Study, ledger: Ledger) -> Findings:
     there = _found(study, ledger)
     rulings = {one.name: rule(one, there, seeds=len(study.seeds)) for one in directions_of("all")}
     arms = {name: _arm(name, answers.values()) for name, answers in there.items()}
-    return Findings(ledger.kept.machine, ledger.kept.jobs, rulings, arms, there)
+    real, real_arms = _real(study, ledger)
+    return Findings(ledger.kept.machine, ledger.kept.jobs, rulings, arms, there, real, real_arms)
+
+
+def _real(study: Study, ledger: Ledger) -> tuple[dict[str, Ruling], dict[str, ArmResult]]:
+    if study.real is None:
+        return {}, {}
+    there: dict[str, dict[int | str, Answers]] = {}
+    for job in real_jobs(study):
+        if job.real is not None and job.real_set is not None and ledger.has(job.name, job.plan):
+            answers = read_answers(study.real_folder(job.real.name, job.real_set.name))
+            if answers is not None:
+                there.setdefault(job.real.name, {})[job.real_set.name] = answers
+    wanted = {arm.name: len(study.real.sets_of(arm)) for arm in all_real_arms()}
+    rulings = {one.name: rule(one, there, seeds=wanted[one.expected[0].first.arm], over=over_questions) for one in REAL}
+    return rulings, {name: _arm(name, answers.values()) for name, answers in there.items()}
 
 
 def as_figures(study: Study, findings: Findings) -> str:
@@ -71,18 +91,21 @@ def as_figures(study: Study, findings: Findings) -> str:
         "seeds": list(study.seeds),
         "jobs": {name: entry.model_dump() for name, entry in sorted(findings.jobs.items())},
         "arms": {name: findings.arms[name].model_dump() for name in all_arms() if name in findings.arms},
-        "directions": [
-            {
-                "name": name,
-                "verdict": one.verdict,
-                "left_out": {str(seed): verdict for seed, verdict in one.left_out.items()},
-                "judged": [_plain(judged) for judged in one.judged],
-                "checked": [_checked(checked) for checked in one.checked],
-            }
-            for name, one in findings.rulings.items()
-        ],
+        "real_arms": {name: arm.model_dump() for name, arm in findings.real_arms.items()},
+        "real": [_ruling(name, one) for name, one in findings.real.items()],
+        "directions": [_ruling(name, one) for name, one in findings.rulings.items()],
     }
     return json.dumps(said, indent=1) + "\n"
+
+
+def _ruling(name: str, one: Ruling) -> dict[str, Any]:
+    return {
+        "name": name,
+        "verdict": one.verdict,
+        "left_out": {str(seed): verdict for seed, verdict in one.left_out.items()},
+        "judged": [_plain(judged) for judged in one.judged],
+        "checked": [_checked(checked) for checked in one.checked],
+    }
 
 
 def _plain(one: Judged) -> dict[str, Any]:
@@ -113,7 +136,7 @@ def bounds(interval: Interval) -> list[float | None]:
 
 def _found(study: Study, ledger: Ledger) -> Found:
     """All answers that are there, of every seed of the study, and of this very plan."""
-    there: dict[str, dict[int, Answers]] = {}
+    there: dict[str, dict[int | str, Answers]] = {}
     for job in jobs_of(study, directions_of("all")):
         if job.arm is not None and ledger.has(job.name, job.plan):
             answers = read_answers(study.answers_folder(job.arm.name, job.seed))

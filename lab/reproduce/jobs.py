@@ -9,12 +9,16 @@ from typing import Any, Final, Literal
 from lab.reproduce.design import DIFFICULTIES, MIXES, ORACLE, SHIPPED, START, Arm, Direction, Training
 from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import arms_of, trainings
+from lab.reproduce.real import RealArm, RealSet, real_arms
+from lab.reproduce.real_run import RealStudy
 from lab.reproduce.study import EVALUATED, Study
 from train.safety.manifest import hash_of
 
-Kind = Literal["start", "lists", "trained", "evaluated"]
+Kind = Literal["start", "lists", "trained", "evaluated", "index", "real"]
 START_JOB: Final = "start"
 LISTS: Final = "lists"
+INDEX: Final = "index"
+REAL_JOB: Final = "real"
 
 _ROLLOUT_SECONDS: Final = {"multisearch": 0.36, "dag": 0.12, "evidence": 0.2, "reflect": 0.28, "kg": 1.4}
 """Of one core, a rollout of the start with its share of the update, by protocol."""
@@ -22,6 +26,9 @@ _QUESTION_SECONDS: Final = {"multisearch": 0.16, "dag": 0.06, "evidence": 0.11, 
 """Of one core, a question of an evaluation, by protocol."""
 _ORACLE_SECONDS: Final = 0.03
 _LISTS_SECONDS: Final = 150.0
+_INDEX_SECONDS: Final = 150.0
+_REAL_SECONDS: Final = 4.0
+"""A real question, of one core."""
 _JOB_SECONDS: Final = 12.0
 """Of a training: loading, exporting."""
 _LOADING_SECONDS: Final = 3.0
@@ -46,6 +53,8 @@ class Job:
     seed: int = 0
     training: Training | None = None
     arm: Arm | None = None
+    real: RealArm | None = None
+    real_set: RealSet | None = None
     needs: tuple[str, ...] = ()
 
 
@@ -66,6 +75,29 @@ def jobs_for(study: Study, arms: Sequence[Arm]) -> list[Job]:
             jobs.append(_trained(study, there[name], seed))
             jobs += [_evaluated(study, one, seed) for one in arms if one.policy == name]
     return jobs
+
+
+def real_jobs(study: Study) -> list[Job]:
+    """All that the claims on real questions need; nothing where the study has no data for them."""
+    if (real := study.real) is None:
+        return []
+    arms, sets = real_arms(), real.recipe.sets
+    jobs = [_index(real, one) for one in sets if any(arm.group == one.group for arm in arms)]
+    return [*jobs, *(_real(real, arm, one) for arm in arms for one in real.sets_of(arm))]
+
+
+def _index(real: RealStudy, one: RealSet) -> Job:
+    files = {name: _content(real.data / name) for name in (one.questions, one.corpus)}
+    plan = {"files": files, "triples": one.triples, "dense": real.recipe.dense}
+    return Job(f"{INDEX}/{one.name}", "index", plan, _INDEX_SECONDS, real_set=one)
+
+
+def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
+    index = _index(real, one)
+    plan = {"arm": arm.model_dump(mode="json"), "index": index.plan, "questions": real.questions}
+    seconds = _LOADING_SECONDS + real.questions * _REAL_SECONDS
+    name = f"{REAL_JOB}/{arm.name}/{one.name}"
+    return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))
 
 
 def left_seconds(jobs: Iterable[Job], ledger: Ledger) -> float:

@@ -5,27 +5,21 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import SetupError
-from lab.reproduce.design import Arm, Expected, Paper
+from lab.reproduce.design import Arm, Paper
 from lab.reproduce.findings import KEPT, MEANS, ArmResult, Findings, as_figures
 from lab.reproduce.ledger import Entry
 from lab.reproduce.papers import PAPERS, all_arms
 from lab.reproduce.plots import curves, forest
+from lab.reproduce.real_report import real_part
 from lab.reproduce.starts import start_rows
 from lab.reproduce.study import Study
-from lab.reproduce.tables import LABELS, checked, inequality, with_bounds
-from lab.reproduce.verdict import Checked, Judged, Ruling, Verdict, curve
+from lab.reproduce.tables import LABELS, MARKS, checked, looked, row, verdict_of, with_bounds
+from lab.reproduce.verdict import Ruling, curve
 
 PAGE: Final = "reproduction.md"
 DESIGN: Final = "reproduction_design.md"
 PLOTS: Final = "reproduction"
 """Folder of the plots and of the figures, beside the page."""
-MARKS: Final[dict[Verdict, str]] = {
-    "holds": "**holds**",
-    "does not hold": "**does not hold**",
-    "undecided": "undecided",
-    "cannot be seen here": "cannot be seen here",
-    "not run": "not finished",
-}
 
 
 def write_report(study: Study, findings: Findings, folder: Path) -> None:
@@ -48,7 +42,7 @@ def write_report(study: Study, findings: Findings, folder: Path) -> None:
 def page(study: Study, findings: Findings) -> str:
     """The whole page as Markdown."""
     papers = [_paper(study, findings, paper) for paper in PAPERS.values()]
-    return "\n".join([*_opening(findings), *_starts(findings), *papers]).rstrip() + "\n"
+    return "\n".join([*_opening(findings), *_starts(findings), *real_part(findings), *papers]).rstrip() + "\n"
 
 
 def _plots(study: Study, findings: Findings, paper: Paper) -> dict[str, str]:
@@ -84,8 +78,14 @@ def _opening(findings: Findings) -> list[str]:
     passed = sum(bool(one.checked) and all(check.passed for check in one.checked) for one in ruled)
     machine, took = findings.machine, sum(entry.seconds for entry in findings.jobs.values())
     rows = [
-        f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {verdict_of(one)} | {_left_out(one)} |"
-        for one in ruled
+        f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {verdict_of(one)} | {_left_out(one)} | "
+        f"{_on_real(findings, name)} |"
+        for name, one in findings.rulings.items()
+    ]
+    rows += [
+        f"| {name} | {one.direction.claim} | not tested | – | {_on_real(findings, name)} |"
+        for name, one in findings.real.items()
+        if name not in findings.rulings
     ]
     return [
         "# Five papers in miniature",
@@ -98,11 +98,16 @@ def _opening(findings: Findings) -> list[str]:
         f"{len(ruled)} claims: {', '.join(f'{count} {name}' for name, count in counts.items())}. The checks of "
         f"{passed} passed. {machine.cores} cores, {took / 60:.0f} core minutes so far.",
         "",
-        "| claim | in a sentence | verdict | without one seed |",
-        "|---|---|---|---|",
+        "| claim | in a sentence | in little worlds | without one seed | on real questions |",
+        "|---|---|---|---|---|",
         *rows,
         "",
     ]
+
+
+def _on_real(findings: Findings, name: str) -> str:
+    one = findings.real.get(name)
+    return "–" if one is None else f"[{verdict_of(one)}](#on-real-questions)"
 
 
 def _left_out(one: Ruling) -> str:
@@ -149,7 +154,7 @@ def _paper(study: Study, findings: Findings, paper: Paper) -> str:
 def _direction(ruling: Ruling) -> list[str]:
     direction = ruling.direction
     judged = {id(one.expected): one for one in ruling.judged}
-    looked = {id(one.check): one for one in ruling.checked}
+    seen = {id(one.check): one for one in ruling.checked}
     return [
         f"### {direction.name}",
         "",
@@ -157,32 +162,13 @@ def _direction(ruling: Ruling) -> list[str]:
         "",
         "| inequality | first | second | difference (95 %) | margin | questions, seeds | |",
         "|---|---|---|---|---|---|---|",
-        *(_row(expected, judged.get(id(expected)), ruling.seeds) for expected in direction.expected),
+        *(row(expected, judged.get(id(expected)), ruling.seeds) for expected in direction.expected),
         "",
         "| check | found (95 %) | |",
         "|---|---|---|",
-        *(f"| {checked(check)} | {_looked(looked.get(id(check)))} |" for check in direction.checks),
+        *(f"| {checked(check)} | {looked(seen.get(id(check)))} |" for check in direction.checks),
         "",
     ]
-
-
-def _looked(one: Checked | None) -> str:
-    if one is None:
-        return "– | not finished"
-    passed = {True: "passed", False: "**failed**", None: "not finished"}[one.passed]
-    return f"{with_bounds(one.value)} | {passed}"
-
-
-def _row(expected: Expected, one: Judged | None, seeds: int) -> str:
-    start = f"| {inequality(expected)}"
-    if one is None:
-        return f"{start} | – | – | – | {expected.margin:g} | – | not finished |"
-    return (
-        f"{start} | {one.first:.3f} | {one.second:.3f} | {with_bounds(one.difference)} | {expected.margin:g} | "
-        f"{one.n:,}, {one.seeds} | "
-        f"{MARKS[one.verdict] if one.seeds >= seeds else f'{seeds - one.seeds} seeds missing'}"
-        f"{', by less than the margin' if one.is_small else ''} |"
-    )
 
 
 def _arms(study: Study, findings: Findings, paper: Paper) -> list[str]:
@@ -199,8 +185,8 @@ def _arms(study: Study, findings: Findings, paper: Paper) -> list[str]:
     for name in names:
         arm, result = listed[name], findings.arms.get(name, none)
         means = [f"{result.means[metric]:.3f}" if metric in result.means else "–" for metric in MEANS]
-        row = [f"`{name}`", arm.says, f"{arm.protocol}, {arm.world}", f"{result.seeds or '–'}", *means]
-        lines.append(f"| {' | '.join([*row, *_course(study, findings, arm)])} |")
+        cells = [f"`{name}`", arm.says, f"{arm.protocol}, {arm.world}", f"{result.seeds or '–'}", *means]
+        lines.append(f"| {' | '.join([*cells, *_course(study, findings, arm)])} |")
     return [*lines, ""]
 
 
@@ -219,12 +205,6 @@ def _rewards(jobs: Mapping[str, Entry], name: str, seeds: Sequence[int]) -> str:
     numbers = [(float(first), float(last)) for first, last in ends]
     moved = " → ".join(f"{sum(column) / len(column):.2f}" for column in zip(*numbers, strict=True))
     return "; ".join([*([moved] if moved else []), *([f"{stopped} stopped themselves"] if stopped else [])]) or "–"
-
-
-def verdict_of(one: Ruling) -> str:
-    """A verdict; with how much, where that is little."""
-    small = any(judged.is_small for judged in one.judged) and one.verdict == "holds"
-    return MARKS[one.verdict] + (", by less than the margin" if small else "")
 
 
 def _anchor(one: Ruling) -> str:

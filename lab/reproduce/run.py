@@ -65,6 +65,10 @@ def is_done(study: Study, job: Job, ledger: Ledger) -> bool:
         return False
     if job.arm is not None:
         return (study.answers_folder(job.arm.name, job.seed) / ANSWERS).exists()
+    if job.real is not None and job.real_set is not None:
+        return (study.real_folder(job.real.name, job.real_set.name) / ANSWERS).exists()
+    if job.real_set is not None:
+        return study.index(job.real_set.name).is_dir()
     if job.kind == "lists":
         return all((study.lists(job.seed) / name / LISTED).exists() for name in get_args(QuestionList))
     folder = study.training_folder(job.training.name, job.seed) if job.training else study.out / "start"

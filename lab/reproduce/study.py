@@ -11,6 +11,7 @@ from agent.errors import SetupError, wrong_fields
 from agent.world.difficulty import Difficulty
 from lab.reproduce.design import DIFFICULTIES, MIXES, ORACLE, SHARES, SHIPPED, START, Training, WorldKind
 from lab.reproduce.protocols import changed_protocol, protocol_name
+from lab.reproduce.real_run import RealStudy
 from train.common.recipe import SftRecipe, read_recipe
 from train.common.recipe_files import read_model, read_table, with_current_keys
 from train.ppo.recipe import PpoRecipe
@@ -84,6 +85,8 @@ class Study:
     out: Path
     hub: Path | None = None
     """A start in the hub's form, in the place of one that is made."""
+    real: RealStudy | None = None
+    """Real questions, where there are data for them."""
     shipped: Path = field(default=CHECKPOINTS / "tiny-v2")
 
     @property
@@ -109,6 +112,14 @@ class Study:
 
     def answers_folder(self, name: str, seed: int) -> Path:
         return self.out / EVALUATED / name / str(seed)
+
+    def index(self, name: str) -> Path:
+        """Folder of the index of a real set."""
+        return self.out / "indices" / name
+
+    def real_folder(self, arm: str, name: str) -> Path:
+        """Of an arm's answers to a real set."""
+        return self.out / "real" / arm / name
 
     def lists(self, seed: int) -> Path:
         """Folder of the question lists of a seed."""
@@ -175,13 +186,14 @@ def _as_hard(data: Mapping[str, Any], kind: WorldKind) -> dict[str, Any]:
     return {**data, "difficulty": {**data.get("difficulty", {}), **own}} if own else dict(data)
 
 
-def read_study(path: Path, out: Path, *, hub: Path | None = None) -> Study:
+def read_study(path: Path, out: Path, *, hub: Path | None = None, real: RealStudy | None = None) -> Study:
     """Read the recipe and those that it names.
 
     Args:
         path: of the TOML file.
         out: folder of everything.
         hub: a start that is there already.
+        real: real questions.
 
     Raises:
         SetupError: a file or folder is missing, no TOML, or has a wrong or unknown key.
@@ -194,4 +206,4 @@ def read_study(path: Path, out: Path, *, hub: Path | None = None) -> Study:
     sft = sft.model_copy(update={"protocols": tuple(protocol_name(name) for name in sft.protocols)})
     if sft.start and not Path(sft.start).is_dir():  # as the shipped recipes write it: seen from the source's folder
         sft = sft.model_copy(update={"start": str(CHECKPOINTS.parents[1] / sft.start)})
-    return Study(recipe, sft, base, out.resolve(), hub)
+    return Study(recipe, sft, base, out.resolve(), hub, real)

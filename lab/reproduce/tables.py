@@ -4,8 +4,16 @@ import math
 from typing import Final
 
 from lab.reproduce.design import Check, Expected, Side
+from lab.reproduce.verdict import Checked, Judged, Ruling, Verdict
 from train.evaluation.statistics import Interval
 
+MARKS: Final[dict[Verdict, str]] = {
+    "holds": "**holds**",
+    "does not hold": "**does not hold**",
+    "undecided": "undecided",
+    "cannot be seen here": "cannot be seen here",
+    "not run": "not finished",
+}
 SIGNS: Final = {"more": ">", "same": "≈", "no_more": "≤"}
 LABELS: Final = {
     "em": "EM",
@@ -17,6 +25,7 @@ LABELS: Final = {
     "three_queries": "rounds of three queries",
     "merge_gold": "merges with the answer",
     "evidence_gold": "evidence with the answer",
+    "answer_shown": "answer among the passages",
     "searched": "searched at all",
     "repeated": "repeated a search",
     "em_evidence": "EM from the evidence",
@@ -60,3 +69,30 @@ def with_bounds(interval: Interval, sign: str = "+") -> str:
     if not math.isfinite(interval.low):
         return f"{interval.value:{sign}.3f} (one seed)"
     return f"{interval.value:{sign}.3f} ({interval.low:{sign}.3f} to {interval.high:{sign}.3f})"
+
+
+def looked(one: Checked | None) -> str:
+    """What a check found, and whether it passed."""
+    if one is None:
+        return "– | not finished"
+    passed = {True: "passed", False: "**failed**", None: "not finished"}[one.passed]
+    return f"{with_bounds(one.value)} | {passed}"
+
+
+def row(expected: Expected, one: Judged | None, seeds: int) -> str:
+    """A line of a table of inequalities."""
+    start = f"| {inequality(expected)}"
+    if one is None:
+        return f"{start} | – | – | – | {expected.margin:g} | – | not finished |"
+    return (
+        f"{start} | {one.first:.3f} | {one.second:.3f} | {with_bounds(one.difference)} | {expected.margin:g} | "
+        f"{one.n:,}, {one.seeds} | "
+        f"{MARKS[one.verdict] if one.seeds >= seeds else f'{seeds - one.seeds} seeds missing'}"
+        f"{', by less than the margin' if one.is_small else ''} |"
+    )
+
+
+def verdict_of(one: Ruling) -> str:
+    """A verdict; with how much, where that is little."""
+    small = any(judged.is_small for judged in one.judged) and one.verdict == "holds"
+    return MARKS[one.verdict] + (", by less than the margin" if small else "")

@@ -4,9 +4,9 @@ A difference is paired: the same question in the same world of the same seed, an
 Student's over the seeds' means, each of another training and another world, so it says what other seeds would give.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from lab.reproduce.design import LIKELY, ROOM, Check, Direction, Expected, Side
 from lab.reproduce.evaluating import Answers
 from lab.reproduce.power import t_interval
-from train.evaluation.statistics import Interval
+from train.evaluation.statistics import Interval, bootstrap
 
 Verdict = Literal["holds", "does not hold", "undecided", "cannot be seen here", "not run"]
 Values = NDArray[np.float64]
-Found = Mapping[str, Mapping[int, Answers]]
-"""Arm → seed → its answers."""
+Found = Mapping[str, Mapping[Any, Answers]]
+"""Arm → seed, or set of real questions → its answers."""
+Over = Callable[[Sequence[Values]], Interval]
+"""From the differences of each seed, or set, to the interval of their mean."""
 
 UNSEEN: Final = "cannot be seen here"
 _WORST: Final[tuple[Verdict, ...]] = ("does not hold", "undecided", "holds")
@@ -66,7 +68,7 @@ class Ruling:
     checked: tuple[Checked, ...] = ()
     seeds: int = 1
     """That are wanted of each."""
-    left_out: Mapping[int, Verdict] = field(default_factory=dict[int, Verdict])
+    left_out: Mapping[int | str, Verdict] = field(default_factory=dict[int | str, Verdict])
     """Seed → the verdict without it, where it is another one."""
 
     @property
@@ -82,35 +84,58 @@ class Ruling:
         return next(worst for worst in _WORST if any(one.verdict == worst for one in self.judged))
 
 
-def rule(direction: Direction, found: Found, *, seeds: int = 1) -> Ruling:
+def interval(by_seed: Sequence[Values]) -> Interval:
+    """Student's interval over the seeds' means.
+
+    Args:
+        by_seed: of each seed, one difference a question.
+    """
+    return t_interval([float(values.mean()) for values in by_seed])
+
+
+def over_questions(by_set: Sequence[Values]) -> Interval:
+    """The bootstrap's interval over the questions of all sets: for one greedy policy, which has no seeds."""
+    return bootstrap(np.concatenate(by_set))
+
+
+def rule(direction: Direction, found: Found, *, seeds: int = 1, over: Over = interval) -> Ruling:
     """Judge one direction by what was found so far; a verdict needs all of the seeds.
 
     Args:
         direction: a claim.
         found: the answers of all arms.
-        seeds: that are wanted.
+        seeds: that are wanted, or sets of real questions.
+        over: how intervals are made.
     """
-    ruling = _rule(direction, found, seeds)
+    ruling = _rule(direction, found, seeds, over)
     if ruling.verdict == "not run" or seeds < 3:  # an interval needs two that are left
         return ruling
-    there = sorted({seed for side in direction.sides for seed in found[side.arm]})
-    others: dict[int, Verdict] = {seed: _rule(direction, _without(found, seed), seeds - 1).verdict for seed in there}
-    changed: dict[int, Verdict] = {seed: verdict for seed, verdict in others.items() if verdict != ruling.verdict}
+    there = {seed for side in direction.sides for seed in found[side.arm]}
+    changed: dict[int | str, Verdict] = {}
+    for seed in sorted(there, key=str):
+        without = _rule(direction, _without(found, seed), seeds - 1, over).verdict
+        if without != ruling.verdict:
+            changed[seed] = without
     return Ruling(direction, ruling.judged, ruling.checked, seeds, changed)
 
 
-def _rule(direction: Direction, found: Found, seeds: int) -> Ruling:
-    judged = [one for expected in direction.expected if (one := judge(expected, found, seeds=seeds)) is not None]
-    checked = [one for check in direction.checks if (one := look(check, found, seeds=seeds)) is not None]
-    return Ruling(direction, tuple(judged), tuple(checked), seeds)
+def _rule(direction: Direction, found: Found, seeds: int, over: Over) -> Ruling:
+    judged = (judge(expected, found, seeds=seeds, over=over) for expected in direction.expected)
+    checked = (look(check, found, seeds=seeds, over=over) for check in direction.checks)
+    return Ruling(
+        direction,
+        tuple(one for one in judged if one is not None),
+        tuple(one for one in checked if one is not None),
+        seeds,
+    )
 
 
-def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
+def judge(expected: Expected, found: Found, *, seeds: int = 1, over: Over = interval) -> Judged | None:
     """Judge one inequality; None where a side has no answers yet, or nothing is in both."""
     pairs = paired(expected.first, expected.second, found)
     if not pairs:
         return None
-    difference = interval([first - second for first, second in pairs])
+    difference = over([first - second for first, second in pairs])
     return Judged(
         expected=expected,
         first=float(np.mean([first.mean() for first, _ in pairs])),
@@ -122,12 +147,12 @@ def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
     )
 
 
-def look(check: Check, found: Found, *, seeds: int = 1) -> Checked | None:
+def look(check: Check, found: Found, *, seeds: int = 1, over: Over = interval) -> Checked | None:
     """Look whether a check passes; None where a side has no answers yet."""
     pairs = paired(check.first, 0.0 if check.second is None else check.second, found)
     if not pairs:
         return None
-    value = interval([first - second for first, second in pairs])
+    value = over([first - second for first, second in pairs])
     match check.kind:
         case "differs":
             passed = value.low > 0 or value.high < 0
@@ -154,15 +179,6 @@ def verdict(expected: Expected, difference: Interval) -> Verdict:
     return "holds" if holds else "does not hold" if fails else "undecided"
 
 
-def interval(by_seed: Sequence[Values]) -> Interval:
-    """Student's interval over the seeds' means.
-
-    Args:
-        by_seed: of each seed, one difference a question.
-    """
-    return t_interval([float(values.mean()) for values in by_seed])
-
-
 def curve(arm: str, found: Found, *, points: int) -> list[Interval]:
     """EM of a trained arm at each of its evaluated steps, over the seeds; empty where it has no answers."""
     by_seed = found.get(arm, {})
@@ -179,7 +195,7 @@ def at_point(point: int) -> str:
 def paired(first: Side, second: Side | float, found: Found) -> list[tuple[Values, Values]]:
     """Of each seed, both sides' figures of the questions that have one in both, in the same order."""
     pairs: list[tuple[Values, Values]] = []
-    for seed, answers in sorted(found.get(first.arm, {}).items()):
+    for seed, answers in found.get(first.arm, {}).items():
         one = figures(first, answers)
         if isinstance(second, Side):
             if seed not in found.get(second.arm, {}):
@@ -204,5 +220,5 @@ def figures(side: Side, answers: Answers) -> dict[str, float]:
     }
 
 
-def _without(found: Found, seed: int) -> Found:
+def _without(found: Found, seed: int | str) -> Found:
     return {arm: {other: answers for other, answers in own.items() if other != seed} for arm, own in found.items()}

@@ -8,6 +8,8 @@ from lab.reproduce.design import Arm
 from lab.reproduce.evaluating import Answers, evaluate, keep_answers, points_as_one
 from lab.reproduce.jobs import Job
 from lab.reproduce.ledger import Figures
+from lab.reproduce.real import RealArm, RealSet
+from lab.reproduce.real_run import answer, build
 from lab.reproduce.study import Study
 from lab.reproduce.waiting import beat
 from lab.reproduce.worlds import evaluation_world, question_lists
@@ -29,6 +31,8 @@ def do(study: Study, job: Job, *, processes: int = 1) -> Figures | None:
     """
     if job.arm is not None and not job.arm.reader:
         return _evaluate(study, job.arm, job.seed)
+    if job.real_set is not None:
+        return _real(study, job.real, job.real_set)
     if job.kind == "lists":
         question_lists(study, job.seed)
         return {"n": float(study.recipe.worlds.listed)}
@@ -40,6 +44,17 @@ def do(study: Study, job: Job, *, processes: int = 1) -> Figures | None:
     from lab.reproduce.training import start, train
 
     return train(study, job.training, job.seed) if job.training is not None else start(study, processes)
+
+
+def _real(study: Study, arm: RealArm | None, one: RealSet) -> Figures:
+    """Build the index of a set, or answer its questions."""
+    real, index = study.real, study.index(one.name)
+    assert real is not None, "only a study with real questions has such jobs"
+    if arm is None:
+        build(real, one, index, dense=one.group == "hops")
+        return {"n": float(real.questions)}
+    out = study.real_folder(arm.name, one.name)
+    return _summed(answer(real, arm, one, index=index, out=out, show=lambda *_: beat()))
 
 
 def _evaluate(study: Study, arm: Arm, seed: int) -> Figures:
@@ -54,5 +69,9 @@ def _evaluate(study: Study, arm: Arm, seed: int) -> Figures:
     answers = course[-1]
     if arm.has_curve:
         keep_answers(answers := points_as_one(course), out)
+    return _summed(answers)
+
+
+def _summed(answers: Answers) -> Figures:
     em = [one["em"] for one in answers.values()]
     return {"n": float(len(em)), "em": round(sum(em) / len(em), 4)}
