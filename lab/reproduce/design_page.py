@@ -3,7 +3,7 @@
 `python docs/make_reproduction.py` writes docs/reproduction_design.md; a test checks that both agree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lab.reproduce.design import (
@@ -43,7 +43,17 @@ def design_page(study: Study) -> str:
             parts += _claim(study, one)
         parts += _untested(paper)
     parts += _real()
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join(_planned(parts)).rstrip() + "\n"
+
+
+def _planned(lines: Sequence[str]) -> Iterator[str]:
+    """The lines, with a mark above each table: its numbers are those of a plan."""
+    before = ""
+    for line in lines:
+        if line.startswith("|") and not before.startswith("|"):
+            yield from ("<!-- not measured -->", "")
+        yield line
+        before = line
 
 
 def _opening(study: Study) -> list[str]:
@@ -112,7 +122,9 @@ def _start(study: Study) -> list[str]:
         f"One shared start (`{study.recipe.sft}`): the shipped `tiny-v2` after {study.sft.optimizer.tokens / 1e6:g} M "
         "tokens of trajectories of an expert with habits, each shown with a probability of its own where a question "
         "allows it. So the behaviours under test are neither certain nor absent; `cairn reproduce starts` measures "
-        "them before anything is trained: how probable each is, and the EM of rollouts with and without it.",
+        "them before anything is trained: how probable each is, and the EM of rollouts with and without it. A habit "
+        "that costs answers has a probability above a half, because evaluations are greedy: below, it would not show, and "
+        "there would be no room.",
         "",
         "| protocol | habits |",
         "|---|---|",

@@ -31,6 +31,7 @@ METRICS: Final = (
     "passages",
     "environment_tokens",
     "gold_found",
+    "all_gold",
 )
 _COURSES: Final = ("em", "searches", "gold_found", *BEHAVIOURS)
 """Figures whose areas are kept."""

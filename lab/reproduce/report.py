@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import SetupError
+from lab.report import dated
 from lab.reproduce.design import Arm, Paper
 from lab.reproduce.findings import KEPT, MEANS, ArmResult, Findings, as_figures
 from lab.reproduce.ledger import Entry
@@ -18,6 +19,7 @@ from lab.reproduce.verdict import Ruling, curve
 
 PAGE: Final = "reproduction.md"
 DESIGN: Final = "reproduction_design.md"
+_CODE: Final = ("lab/reproduce", "lab/recipes", "train/rl", "train/rewards", "train/reader", "agent/protocols")
 PLOTS: Final = "reproduction"
 """Folder of the plots and of the figures, beside the page."""
 
@@ -42,7 +44,8 @@ def write_report(study: Study, findings: Findings, folder: Path) -> None:
 def page(study: Study, findings: Findings) -> str:
     """The whole page as Markdown."""
     papers = [_paper(study, findings, paper) for paper in PAPERS.values()]
-    return "\n".join([*_opening(findings), *_starts(findings), *real_part(findings), *papers]).rstrip() + "\n"
+    text = "\n".join([*_opening(findings), *_starts(findings), *real_part(findings), *papers]).rstrip() + "\n"
+    return dated(text, _CODE) if findings.arms or findings.real_arms else text
 
 
 def _plots(study: Study, findings: Findings, paper: Paper) -> dict[str, str]:

@@ -21,6 +21,7 @@ LABELS: Final = {
     "area": "EM, area under the curve",
     "policy_tokens": "policy tokens",
     "gold_found": "gold passages found",
+    "all_gold": "all gold passages found",
     "queries": "queries a round",
     "three_queries": "rounds of three queries",
     "merge_gold": "merges with the answer",

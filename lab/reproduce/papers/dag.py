@@ -26,7 +26,9 @@ _PROTOCOL: Final = "dag"
 _REWARD: Final = [{"name": "dag", "settings": {"variant": "printed", "answer": "f1"}}]
 _CHANGES: Final[dict[str, Any]] = {"reward": _REWARD, "learning": {"name": "grpo", "divide_by_std": False}}
 _WEB: Final = "dag-web-alone"
-_PLANS: Final = uncertain(_PROTOCOL, "gold_found", "the start's plans find the gold passages at times")
+_PLANS: Final = uncertain(
+    _PROTOCOL, "all_gold", "the start's plans look for both things at times", types=("comparison", "intersection")
+)
 _SMALL: Final = "a policy of four million parameters from a start that was taught the format"
 
 
