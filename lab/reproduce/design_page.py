@@ -123,8 +123,8 @@ def _start(study: Study) -> list[str]:
         "tokens of trajectories of an expert with habits, each shown with a probability of its own where a question "
         "allows it. So the behaviours under test are neither certain nor absent; `cairn reproduce starts` measures "
         "them before anything is trained: how probable each is, and the EM of rollouts with and without it. A habit "
-        "that costs answers has a probability above a half, because evaluations are greedy: below, it would not show, and "
-        "there would be no room.",
+        "that costs answers has a probability above a half, because evaluations are greedy: below, it would not "
+        "show, and there would be no room.",
         "",
         "| protocol | habits |",
         "|---|---|",

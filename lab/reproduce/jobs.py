@@ -27,7 +27,7 @@ _QUESTION_SECONDS: Final = {"multisearch": 0.16, "dag": 0.06, "evidence": 0.11, 
 _ORACLE_SECONDS: Final = 0.03
 _LISTS_SECONDS: Final = 150.0
 _INDEX_SECONDS: Final = 150.0
-_REAL_SECONDS: Final = 4.0
+REAL_SECONDS: Final = 4.0
 """A real question, of one core."""
 _JOB_SECONDS: Final = 12.0
 """Of a training: loading, exporting."""
@@ -35,6 +35,8 @@ _LOADING_SECONDS: Final = 3.0
 """Of an evaluation."""
 _TOKENS_A_SECOND: Final = 3500.0
 """Supervised, one core."""
+_CRITIC: Final = 2.5
+"""What a critic and updates in float32 cost, in the time of the others' rollouts."""
 _RESAMPLED: Final = 1.5
 """Rollouts of dynamic sampling, for one that is learned from."""
 
@@ -95,7 +97,7 @@ def _index(real: RealStudy, one: RealSet) -> Job:
 def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
     index = _index(real, one)
     plan = {"arm": arm.model_dump(mode="json"), "index": index.plan, "questions": real.questions}
-    seconds = _LOADING_SECONDS + real.questions * _REAL_SECONDS
+    seconds = _LOADING_SECONDS + real.questions * REAL_SECONDS
     name = f"{REAL_JOB}/{arm.name}/{one.name}"
     return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))
 
@@ -163,7 +165,7 @@ def _lists(study: Study, seed: int) -> Job:
 def _trained(study: Study, training: Training, seed: int) -> Job:
     recipe = study.rl_recipe(training, seed)
     rollouts = recipe.steps * recipe.rollout.prompts * recipe.rollout.group
-    again = _RESAMPLED if recipe.learning.resampling else 1.0
+    again = _RESAMPLED if recipe.learning.resampling else _CRITIC if recipe.kind == "ppo" else 1.0
     return Job(
         f"trained/{training.name}/{seed}",
         "trained",

@@ -19,7 +19,7 @@ _KINDS_APART: Final = 1000
 _LISTS: Final = 500_000
 """Seeds of the lists' worlds begin here."""
 _FEW: Final = 10
-"""Questions of a list's world, which nobody reads: the builds write their own."""
+"""Questions of a list's world, which no one reads: the builds write their own."""
 _BUNDLES: Final[dict[QuestionList, Literal["diverse", "same"]]] = {"pipeline": "diverse", "single": "same"}
 
 

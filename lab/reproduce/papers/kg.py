@@ -29,7 +29,7 @@ _OTHERS: Final = ("multisearch", "evidence", "reflect")
 
 def _training(name: str, says: str, weights: dict[str, float]) -> Training:
     reward = [{"name": "kg", "settings": {"variant": "printed"}, "weights": weights}]
-    changes = {"reward": reward, "rollout": {"prompts": 4}}  # its rollouts take four times as long as others
+    changes = {"reward": reward, "rollout": {"prompts": 3}}  # its rollouts take four times as long as others
     return Training(name=name, says=says, protocol=_PROTOCOL, changes=changes, world="hops")
 
 

@@ -42,7 +42,7 @@ _DEPARTURES: Final = (
 
 
 def _training(name: str, says: str, reward: dict[str, Any]) -> Training:
-    dapo = {"learning": {"name": "dapo", "resample": 1}, "optimizer": {"lr": 2e-4}}
+    dapo = {"learning": {"name": "dapo", "resample": 1}, "optimizer": {"lr": 2e-4}, "rollout": {"prompts": 5}}
     return Training(name=name, says=says, protocol=_PROTOCOL, changes={**dapo, "reward": [reward]}, world="known")
 
 

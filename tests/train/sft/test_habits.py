@@ -94,10 +94,10 @@ def test_habits_come_together() -> None:
 
 def test_each_habit_is_drawn_with_its_own_probability() -> None:
     rng, counts = random.Random(1), Counter[Habit]()
+    habits: dict[Habit, float] = {"one_query": 0.3, "bare_merge": 0.5, "known": 1.0}
+    possible: list[Habit] = ["one_query", "bare_merge"]
     for _ in range(4000):
-        counts.update(
-            drawn_habits(rng, {"one_query": 0.3, "bare_merge": 0.5, "known": 1.0}, ["one_query", "bare_merge"])
-        )
+        counts.update(drawn_habits(rng, habits, possible))
     assert counts["one_query"] / 4000 == pytest.approx(0.3, abs=0.03)
     assert counts["bare_merge"] / 4000 == pytest.approx(0.5, abs=0.03)
     assert "known" not in counts
@@ -106,6 +106,6 @@ def test_each_habit_is_drawn_with_its_own_probability() -> None:
 @pytest.mark.parametrize("name", protocol_names())
 def test_every_habit_that_is_possible_makes_a_trajectory(name: str) -> None:
     protocol = protocol_named(name)
-    habits = {habit for question in world().questions for habit in possible_habits(question, protocol)}
+    habits: set[Habit] = {habit for question in world().questions for habit in possible_habits(question, protocol)}
     for habit in habits:
         assert next(with_habits(name, habit, most=1), None) is not None, habit
