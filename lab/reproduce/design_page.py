@@ -21,11 +21,12 @@ from lab.reproduce.design import (
     Paper,
     Side,
     Training,
+    Untested,
 )
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.papers import PAPERS, all_arms, directions_of, trainings
 from lab.reproduce.power import LEVEL, POWER, seeds_needed, visible
-from lab.reproduce.real import ARMS, REAL, RECIPE, RealRecipe
+from lab.reproduce.real import ARMS, REAL, REAL_UNTESTED, RECIPE, RealRecipe
 from lab.reproduce.study import Study
 from lab.reproduce.tables import checked, inequality
 from train.common.recipe_files import read_model
@@ -81,7 +82,8 @@ def _rule() -> list[str]:
         "",
         "A claim is one or more inequalities between two figures of two arms, paired question by question and seed by "
         f"seed. The interval ({LEVEL:.0%}) is Student's over the seeds' mean differences. The figure, the margin and "
-        "the seeds of each are fixed here, before the first run. Where a paper gives a figure, the margin is half of "
+        "the seeds of each are fixed here, before the first run. Titles and figures were held against the tables and "
+        "sections of the papers that they name. Where a paper gives a figure, the margin is half of "
         "its effect.",
         "",
         "- **cannot be seen here**: a check failed. What the arms change must differ between them (or the arms must "
@@ -196,7 +198,7 @@ def _real() -> list[str]:
                 f"| `{one.name}` | {one.manipulated} | {inequality(expected)} | {expected.margin:g}, "
                 f"{one.margin_from} | {sees:.3g} | {checks} | {'; '.join(one.departures)} |"
             )
-    return [*lines, ""]
+    return [*lines, "", "Not tested on real questions:", "", *_reasons(REAL_UNTESTED), ""]
 
 
 def _claim(study: Study, one: Direction) -> list[str]:
@@ -267,7 +269,9 @@ def _trained(study: Study, training: Training) -> str:
 def _untested(paper: Paper) -> Iterator[str]:
     if not paper.untested:
         return
-    yield from ("### Not tested in little worlds", "", "| claim | in the paper | why not |", "|---|---|---|")
-    for one in paper.untested:
-        yield f"| `{one.name}`: {one.claim} | {one.figures} | {one.why} |"
-    yield ""
+    yield from ("### Not tested in little worlds", "", *_reasons(paper.untested), "")
+
+
+def _reasons(left: Sequence[Untested]) -> list[str]:
+    rows = [f"| `{one.name}`: {one.claim} | {one.figures} | {one.why} |" for one in left]
+    return ["| claim | in the paper | why not |", "|---|---|---|", *rows]

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from agent.evidence import Frozen
-from lab.reproduce.design import Check, Direction, Expected, PaperName, Side, more
+from lab.reproduce.design import Check, Direction, Expected, PaperName, Side, Untested, more
 from lab.reproduce.power import Spread
 
 Group = Literal["hops", "facts"]
@@ -212,6 +212,23 @@ REAL: Final = (
         departures=("documents alone, under `cairn`",),
     ),
 )  # fmt: skip
+
+
+REAL_UNTESTED: Final = (
+    Untested(
+        name="evidence.handed-over",
+        claim="Evidence handed to another model is better than what that model retrieves plainly.",
+        figures="figure 2",
+        why="It needs another model that reads English: Cairn brings one alone, and the span reader of "
+        "`evidence.handed-over` knows little worlds only.",
+    ),
+    Untested(
+        name="multisearch.three-queries",
+        claim="Three queries a search are better than one and than two.",
+        figures="figure 5",
+        why="The policy hardly ever writes more than two queries a search.",
+    ),
+)
 
 
 def real_arms(directions: Iterable[Direction] = REAL) -> list[RealArm]:
