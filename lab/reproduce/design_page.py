@@ -23,7 +23,7 @@ from lab.reproduce.design import (
     Training,
     Untested,
 )
-from lab.reproduce.jobs import jobs_of
+from lab.reproduce.jobs import REAL_SECONDS, jobs_of
 from lab.reproduce.papers import PAPERS, all_arms, directions_of, trainings
 from lab.reproduce.power import LEVEL, POWER, seeds_needed, visible
 from lab.reproduce.real import ARMS, REAL, REAL_UNTESTED, RECIPE, RealRecipe
@@ -169,11 +169,14 @@ def _real() -> list[str]:
     """The second column: the same claims at inference, on real questions."""
     recipe = read_model(RECIPE, RealRecipe)
     groups = {arm.name: arm.group for arm in ARMS}
+    each = [REAL_SECONDS[arm.group] for arm in ARMS for one in recipe.sets if one.group == arm.group]
+    hours = sum(each) * recipe.questions / 3600
     lines = [
         "## On real questions",
         "",
         f"`cairn reproduce real --data DIR` asks the shipped policy that reads English (`small-v1`), greedily, "
-        f"{recipe.questions} questions of each set (`{RECIPE.name}`). Its intervals are bootstraps over questions, "
+        f"{recipe.questions} questions of each set (`{RECIPE.name}`), in about {hours:.1f} hours of one core. "
+        "Its intervals are bootstraps over questions, "
         "paired: there is one policy. No oracle is among the arms: none of them is expected to "
         "answer more than half of the questions.",
         "",

@@ -6,10 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from agent.build.shipped import SMALL
 from lab.reproduce.design import DIFFICULTIES, MIXES, ORACLE, SHIPPED, START, Arm, Direction, Training
 from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import arms_of, trainings
-from lab.reproduce.real import RealArm, RealSet, real_arms
+from lab.reproduce.real import Group, RealArm, RealSet, real_arms
 from lab.reproduce.real_run import RealStudy
 from lab.reproduce.study import EVALUATED, Study
 from train.safety.manifest import hash_of
@@ -27,8 +28,8 @@ _QUESTION_SECONDS: Final = {"multisearch": 0.16, "dag": 0.06, "evidence": 0.11, 
 _ORACLE_SECONDS: Final = 0.03
 _LISTS_SECONDS: Final = 150.0
 _INDEX_SECONDS: Final = 150.0
-REAL_SECONDS: Final = 4.0
-"""A real question, of one core."""
+REAL_SECONDS: Final[dict[Group, float]] = {"hops": 5.0, "facts": 2.0}
+"""A real question, of one core, by kind of set."""
 _JOB_SECONDS: Final = 12.0
 """Of a training: loading, exporting."""
 _LOADING_SECONDS: Final = 3.0
@@ -97,7 +98,8 @@ def _index(real: RealStudy, one: RealSet) -> Job:
 def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
     index = _index(real, one)
     plan = {"arm": arm.model_dump(mode="json"), "index": index.plan, "questions": real.questions}
-    seconds = _LOADING_SECONDS + real.questions * REAL_SECONDS
+    plan["policy"] = _content(SMALL)
+    seconds = _LOADING_SECONDS + real.questions * REAL_SECONDS[one.group]
     name = f"{REAL_JOB}/{arm.name}/{one.name}"
     return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))
 

@@ -46,8 +46,8 @@ class _Narrow:
     ) -> AsyncGenerator[list[Sampled]]:
         policy, codec = self.owner.policy, self.owner.policy.checkpoint.codec
         opening, closing = self.protocol.opening("search"), self.protocol.closing("search")
-        mark = codec.id_of(closing)
-        closed = (mark,) if mark is not None else codec.encode(closing)
+        single = codec.id_of(closing)
+        closed = (single,) if single is not None else codec.encode(closing)
         stream, text = codec.stream(), ""
         async with aclosing(policy.sample(ids, sampling, ends=ends, max_tokens=max_tokens)) as batches:
             async for batch in batches:
@@ -55,7 +55,8 @@ class _Narrow:
                     text += stream.feed(number)
                     _, searching, written = text.rpartition(opening)
                     if searching and closing not in written and self._queries(written) >= self.owner.queries:
-                        yield [(number, 0.0) for number in closed]
+                        last = [(number, logprob)] if text.endswith("\n") else []
+                        yield [*last, *((mark, 0.0) for mark in closed)]
                         return
                     yield [(number, logprob)]
 

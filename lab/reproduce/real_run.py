@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.build.agent import build_policy
+from agent.build.shipped import is_small, with_policy
 from agent.errors import SetupError
 from agent.policies.embedded import EmbeddedPolicy
 from agent.settings import CairnSettings, settings_of
@@ -107,8 +108,13 @@ def _narrow(arm: RealArm, settings: CairnSettings) -> NarrowPolicy | None:
 
 
 def _settings(arm: RealArm, index: Path, out: Path) -> CairnSettings:
+    """With `small-v1`, for whose base model the settings may need the package index once.
+
+    Raises:
+        SetupError: it cannot be had: the little world's policy would answer.
+    """
     budgets: dict[str, Any] = {**PATIENCE, **({"context_tokens": arm.context} if arm.context else {})}
-    return settings_of(
+    settings = settings_of(
         policy="embedded",
         corpus=index if arm.documents else None,
         kg=graph_of(index) if arm.graph else None,
@@ -116,3 +122,6 @@ def _settings(arm: RealArm, index: Path, out: Path) -> CairnSettings:
         protocol=changed_protocol(arm.protocol, {"passages": arm.passages}, label=arm.name, folder=out),
         budgets=budgets,
     )
+    if not is_small(fitting := with_policy(settings)):
+        raise SetupError("small-v1 has no base model: get it with `cairn model fetch`")
+    return fitting
