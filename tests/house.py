@@ -222,11 +222,8 @@ _PROMPTS: Final = (
 """Texts that models were measured with."""
 _PREVIOUS_NAMES: Final = (
     "agent/world/store.py",
-    "lab/reproduce/design.py",
-    "lab/reproduce/ledger.py",
     "server/store/",
     "tests/agent/world/test_store.py",
-    "tests/lab/reproduce/test_design.py",
     "tests/server/runs/test_bad_rows.py",
     "tests/train/common/",
     "tests/train/data/test_parts.py",

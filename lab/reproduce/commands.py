@@ -8,128 +8,152 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.cli.console import messages, note, output
+from agent.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lab.reproduce.design import Direction
     from lab.reproduce.findings import Findings
+    from lab.reproduce.jobs import Job
     from lab.reproduce.ledger import Ledger
     from lab.reproduce.study import Study
 
 PAGE: Final = "reproduction.md"
+STARTS: Final = "starts"
+REAL: Final = "real"
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="multisearch, dag, evidence, reflect, kg, or all.")],
+    paper: Annotated[
+        str,
+        typer.Argument(
+            help="multisearch, dag, evidence, reflect, kg, or all; starts: measure the start; real: real questions."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder of everything; to continue, run the same command again.")],
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="DIRECTION", help="Only this claim; may be repeated.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=0, help="Of each arm; 0: as many as the recipe says.")] = 0,
-    steps: Annotated[int, typer.Option(min=0, help="Of a training; 0: as many as the recipe says.")] = 0,
     recipe: Annotated[Path | None, typer.Option(help="Instead of lab/recipes/reproduce.toml.")] = None,
     start: Annotated[
         Path | None, typer.Option("--start", metavar="HUB", help="A shared start that is there, in the hub's form.")
     ] = None,
-    questions: Annotated[
+    data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Two builds of `cairn data build` to train on: DIR/pipeline, DIR/single."),
+        typer.Option(metavar="DIR", help="Real questions, too: the folder that --real-recipe's files are in."),
     ] = None,
+    real_recipe: Annotated[Path | None, typer.Option(help="Instead of lab/recipes/reproduce_real.toml.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Real questions of each set; 0: as many as the recipe says.")] = 0,
     processes: Annotated[int, typer.Option(min=1, help="Jobs at the same time, each on one core.")] = 2,
-    untrained: Annotated[
-        bool, typer.Option("--untrained", help="Only what needs no training: claims about inference.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, its minutes and what is done.")] = False,
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of a page whose verdicts are kept, if by this plan: docs.")
-    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, its hours and what is done.")] = False,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="DIR", help="Write the page and its plots here, too: docs.")
     ] = None,
 ) -> None:
     """Test the claims of five papers in miniature: train the arms, evaluate them, and say which claims hold.
 
-    Finished work is kept, also after a kill; interrupted trainings continue from
-    their last state. Verdicts follow a rule that is fixed beforehand.
+    It runs the plan of docs/reproduction_design.md. Finished work is kept, also
+    after a kill; interrupted trainings continue from their last state.
 
     Example: cairn reproduce all --out runs/papers --dry-run
+
+    Example: cairn reproduce starts --out runs/papers
+
+    Example: cairn reproduce real --data data --limit 20 --out runs/papers
     """
-    from lab.reproduce.findings import read_findings
-    from lab.reproduce.papers import all_arms, directions_of
+    from lab.reproduce.jobs import jobs_for, jobs_of, real_jobs
+    from lab.reproduce.papers import directions_of
+    from lab.reproduce.real import RECIPE
+    from lab.reproduce.real_run import RealStudy
+    from lab.reproduce.starts import start_arms
     from lab.reproduce.study import SHIPPED_RECIPE, read_study
 
-    chosen = directions_of(paper, only or ())
-    if untrained:
-        there = all_arms()
-        chosen = [one for one in chosen if all(there[side.arm].policy == "shipped" for side in one.sides)]
-    study = read_study(
-        recipe or SHIPPED_RECIPE,
-        out,
-        seeds=range(1, seeds + 1),
-        steps=steps,
-        hub=start.resolve() if start else None,
-        questions=questions.resolve() if questions else None,
-    )
-    earlier = read_findings(study, keep) if keep else None
-    if earlier:
-        chosen = [one for one in chosen if one.name not in earlier.rulings]
+    if paper == REAL and data is None:
+        raise SetupError("real questions are not part of Cairn: name the folder of their files with --data DIR")
+    real = RealStudy(real_recipe or RECIPE, data, limit=limit) if data else None
+    study = read_study(recipe or SHIPPED_RECIPE, out, hub=start.resolve() if start else None, real=real)
+    match paper:
+        case "starts":
+            jobs = jobs_for(study, start_arms())
+        case "real":
+            jobs = real_jobs(study)
+        case _:
+            jobs = [*jobs_of(study, directions_of(paper, only or ())), *(real_jobs(study) if paper == "all" else ())]
     if dry_run:
-        output().print(_plan(study, chosen, processes))
+        output().print(_plan(study, jobs, processes))
         return
-    _go(study, chosen, processes, earlier, write)
+    note(_estimate(study, jobs, processes))
+    _go(study, jobs, processes, write, starts=paper == STARTS)
 
 
-def _go(
-    study: "Study", chosen: "Sequence[Direction]", processes: int, earlier: "Findings | None", write: Path | None
-) -> None:
+def _go(study: "Study", jobs: "Sequence[Job]", processes: int, write: Path | None, *, starts: bool) -> None:
     from lab.reproduce.run import Unfinished
     from lab.reproduce.run import reproduce as go
 
     try:
-        go(study, chosen, processes=processes, say=lambda sentence: messages().print(Text(sentence)))
+        go(study, jobs, processes=processes, say=lambda sentence: messages().print(Text(sentence)))
     except Unfinished:  # what is done is reported; nothing of another plan's results is
-        _report(study, earlier, write)
+        _report(study, write, starts=starts)
         raise
-    _report(study, earlier, write)
+    _report(study, write, starts=starts)
 
 
-def _report(study: "Study", earlier: "Findings | None", write: Path | None) -> None:
+def _report(study: "Study", write: Path | None, *, starts: bool) -> None:
     """Write the page into the study's folder, and where the user wants it."""
     from lab.reproduce.findings import findings_of
     from lab.reproduce.report import write_report
 
-    findings = findings_of(study, _ledger(study), earlier)
+    findings = findings_of(study, _ledger(study))
     for folder in (study.out, *([write] if write else [])):
         write_report(study, findings, folder)
-    output().print(_verdicts(findings))
+    output().print(_measured(findings) if starts else _verdicts(findings))
     note(f"written: {study.out / PAGE}" + (f", {write / PAGE}" if write else ""))
 
 
 def _verdicts(findings: "Findings") -> Table:
+    from lab.reproduce.tables import with_bounds
+
     table = Table("claim", "verdict", "differences")
-    for one in findings.rulings.values():
-        differences = ", ".join(
-            f"{judged.difference.value:+.3f} ({judged.difference.low:+.3f} to {judged.difference.high:+.3f})"
-            for judged in one.judged
-        )
-        table.add_row(Text(one.direction.name), one.verdict, differences)
+    named = [(one.direction.name, one) for one in findings.rulings.values()]
+    named += [(f"{one.direction.name}, real questions", one) for one in findings.real.values()]
+    for name, one in named:
+        differences = ", ".join(with_bounds(judged.difference) for judged in one.judged)
+        table.add_row(Text(name), one.verdict, differences)
     return table
 
 
-def _plan(study: "Study", chosen: "Sequence[Direction]", processes: int) -> Table:
-    """Each arm with its jobs, those done, and minutes of one core."""
-    from lab.reproduce.jobs import jobs_of, minutes_by_arm
+def _measured(findings: "Findings") -> Table:
+    """The start's behaviours: a claim about one that is certain cannot be seen."""
+    from lab.reproduce.starts import start_rows
+    from lab.reproduce.tables import with_bounds
 
-    ledger, jobs = _ledger(study), jobs_of(study, chosen)
-    table = Table("arm", title=Text(f"{study.recipe.name}: {len(chosen)} claims, {len(jobs)} jobs"))
+    table = Table("start", "behaviour", "probability", "EM with", "EM without", "uncertain")
+    for row in start_rows(findings.found):
+        em = ["–" if value is None else f"{value:.3f}" for value in (row.em_with, row.em_without)]
+        table.add_row(Text(row.arm), row.says, with_bounds(row.share, ""), *em, "yes" if row.uncertain else "no")
+    return table
+
+
+def _estimate(study: "Study", jobs: "Sequence[Job]", processes: int) -> str:
+    from lab.reproduce.jobs import left_seconds
+
+    left = left_seconds(jobs, _ledger(study)) / 3600
+    return f"{len(jobs)} jobs; about {left / processes:.1f} hours left, with {processes} at the same time"
+
+
+def _plan(study: "Study", jobs: "Sequence[Job]", processes: int) -> Table:
+    """Each arm with its jobs, those done, and minutes of one core."""
+    from lab.reproduce.jobs import minutes_by_arm
+
+    ledger = _ledger(study)
+    table = Table("arm", title=Text(f"{study.recipe.name}: {len(jobs)} jobs"))
     for name in ("jobs", "done", "minutes taken", "minutes left"):
         table.add_column(name, justify="right")
     taken = left = 0.0
     for arm, count, done, spent, ahead in minutes_by_arm(jobs, ledger):
         table.add_row(arm, str(count), str(done), f"{spent:.1f}", f"{ahead:.1f}")
         taken, left = taken + spent, left + ahead
-    table.caption = f"{taken:.0f} core minutes taken, {left:.0f} left: about {left / processes:.0f} minutes"
+    table.caption = f"{taken:.0f} core minutes taken, {left:.0f} left: about {left / processes / 60:.1f} hours"
     return table
 
 

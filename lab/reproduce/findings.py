@@ -1,93 +1,39 @@
-"""What came out of a study, without the folder that it came out of: rulings, means of the arms, jobs.
-
-It is kept beside the page as figures.json. From there another folder, or another machine, goes on: a ruling is taken
-over where every answer that it depends on was given by the very plan that would give it here.
-"""
+"""What came out of a study: rulings, means of the arms, jobs. figures.json beside the page has them for programs."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from agent.errors import SetupError, wrong_fields
-from lab.reproduce.design import Direction, Expected, Side
+from lab.reproduce.design import Side
 from lab.reproduce.evaluating import Answers, read_answers
-from lab.reproduce.jobs import jobs_of
-from lab.reproduce.ledger import Entry, Jobs, Ledger, sha256_of
+from lab.reproduce.jobs import jobs_of, real_jobs
+from lab.reproduce.ledger import Entry, Ledger
 from lab.reproduce.papers import all_arms, directions_of
-from lab.reproduce.study import EVALUATED, Study
-from lab.reproduce.verdict import Found, Judged, Ruling, Verdict, figures, rule
+from lab.reproduce.real import REAL
+from lab.reproduce.real import real_arms as all_real_arms
+from lab.reproduce.study import Study
+from lab.reproduce.verdict import Checked, Found, Judged, Ruling, figures, over_questions, rule
 from train.evaluation.statistics import Interval
 from train.safety.manifest import Machine
 
 KEPT: Final = Path("reproduction") / "figures.json"
 """Beside the page."""
-MEANS: Final = ("em", "f1", "searches", "rounds", "policy_tokens")
+MEANS: Final = ("em", "f1", "searches", "rounds", "policy_tokens", "gold_found")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ArmResult(_Part):
+class ArmResult(BaseModel):
     """The figures of an arm, over its seeds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seeds: int
     means: dict[str, float]
     """Of the figures that apply to it."""
-
-
-class _KeptJudged(_Part):
-    """An inequality, and what was found; `means` of both sides, `difference` with its bounds."""
-
-    kind: str
-    first: Side
-    second: Side | float
-    means: tuple[float, float]
-    difference: tuple[float, float, float]
-    margin: float
-    n: int
-    seeds: int
-    verdict: Verdict
-
-    def of(self, expected: Expected) -> Judged | None:
-        """The same as it is judged here; None where another inequality is claimed by now."""
-        if (expected.kind, expected.first, expected.second, expected.margin) != (
-            self.kind,
-            self.first,
-            self.second,
-            self.margin,
-        ):
-            return None
-        return Judged(expected, *self.means, Interval(*self.difference), self.n, self.seeds, self.verdict)
-
-
-class _KeptRuling(_Part):
-    name: str
-    verdict: Verdict
-    judged: tuple[_KeptJudged, ...]
-
-    def of(self, direction: Direction, seeds: int) -> Ruling | None:
-        """The same as it is ruled here, if it was finished, by as many seeds, and claims the same."""
-        pairs = zip(self.judged, direction.expected, strict=False)
-        judged = [one.of(expected) for one, expected in pairs if one.seeds == seeds]
-        ruling = Ruling(direction, tuple(one for one in judged if one is not None), seeds)
-        return ruling if ruling.verdict == self.verdict != "not run" else None
-
-
-class _Kept(_Part):
-    """figures.json."""
-
-    name: str
-    machine: Machine
-    seeds: tuple[int, ...]
-    steps: int
-    jobs: Jobs
-    arms: dict[str, ArmResult]
-    directions: tuple[_KeptRuling, ...]
 
 
 @dataclass(frozen=True)
@@ -99,17 +45,19 @@ class Findings:
     rulings: Mapping[str, Ruling]
     """By direction."""
     arms: Mapping[str, ArmResult]
-    earlier: frozenset[str] = frozenset()
-    """Directions whose ruling is an earlier run's."""
+    found: Found
+    """The answers themselves."""
+    real: Mapping[str, Ruling]
+    """By direction, on real questions; empty where there are none."""
+    real_arms: Mapping[str, ArmResult]
 
 
-def findings_of(study: Study, ledger: Ledger, earlier: Findings | None = None) -> Findings:
+def findings_of(study: Study, ledger: Ledger) -> Findings:
     """Judge every direction by the answers that are there.
 
     Args:
         study: with its folder.
         ledger: of what is done there.
-        earlier: in the place of directions and arms that this folder has not finished.
 
     Raises:
         SetupError: an answer file is damaged.
@@ -117,39 +65,22 @@ def findings_of(study: Study, ledger: Ledger, earlier: Findings | None = None) -
     there = _found(study, ledger)
     rulings = {one.name: rule(one, there, seeds=len(study.seeds)) for one in directions_of("all")}
     arms = {name: _arm(name, answers.values()) for name, answers in there.items()}
-    if earlier is None:
-        return Findings(ledger.kept.machine, ledger.kept.jobs, rulings, arms)
-    taken = {name: one for name, one in earlier.rulings.items() if rulings[name].verdict == "not run"}
-    more = {name: arm for name, arm in earlier.arms.items() if name not in arms or arms[name].seeds < arm.seeds}
-    jobs = {**earlier.jobs, **ledger.kept.jobs}
-    return Findings(ledger.kept.machine, jobs, rulings | taken, arms | more, frozenset(taken))
+    real, real_arms = _real(study, ledger)
+    return Findings(ledger.kept.machine, ledger.kept.jobs, rulings, arms, there, real, real_arms)
 
 
-def read_findings(study: Study, folder: Path) -> Findings:
-    """What an earlier run left beside its page, as far as it was made by the plan of this study.
-
-    Raises:
-        SetupError: there is none, it is damaged, or nothing in it was made by this plan.
-    """
-    path = folder / KEPT
-    try:
-        kept = _Kept.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise SetupError(f"{path} cannot be read ({error.strerror}); name the folder of an earlier page") from error
-    except ValidationError as error:
-        raise SetupError(f"{path} holds no figures of `cairn reproduce`: {wrong_fields(error)}") from error
-    plans = {job.name: sha256_of(job.plan) for job in jobs_of(study, directions_of("all"))}
-    jobs = {name: entry for name, entry in kept.jobs.items() if entry.done and plans.get(name) == entry.plan_sha256}
-    said, seeds = {one.name: one for one in kept.directions}, len(study.seeds)
-    rulings = {
-        one.name: ruling
-        for one in directions_of("all")
-        if one.name in said and _answered(one, study, jobs) and (ruling := said[one.name].of(one, seeds)) is not None
-    }
-    arms = {name: arm for name, arm in kept.arms.items() if all(_job(name, seed) in jobs for seed in study.seeds)}
-    if not rulings:
-        raise SetupError(f"{path}: no claim there was judged by this plan (recipe, --seeds, --steps, --start)")
-    return Findings(kept.machine, jobs, rulings, arms)
+def _real(study: Study, ledger: Ledger) -> tuple[dict[str, Ruling], dict[str, ArmResult]]:
+    if study.real is None:
+        return {}, {}
+    there: dict[str, dict[int | str, Answers]] = {}
+    for job in real_jobs(study):
+        if job.real is not None and job.real_set is not None and ledger.has(job.name, job.plan):
+            answers = read_answers(study.real_folder(job.real.name, job.real_set.name))
+            if answers is not None:
+                there.setdefault(job.real.name, {})[job.real_set.name] = answers
+    wanted = {arm.name: len(study.real.sets_of(arm)) for arm in all_real_arms()}
+    rulings = {one.name: rule(one, there, seeds=wanted[one.expected[0].first.arm], over=over_questions) for one in REAL}
+    return rulings, {name: _arm(name, answers.values()) for name, answers in there.items()}
 
 
 def as_figures(study: Study, findings: Findings) -> str:
@@ -158,15 +89,23 @@ def as_figures(study: Study, findings: Findings) -> str:
         "name": study.recipe.name,
         "machine": findings.machine.model_dump(),
         "seeds": list(study.seeds),
-        "steps": study.steps,
         "jobs": {name: entry.model_dump() for name, entry in sorted(findings.jobs.items())},
         "arms": {name: findings.arms[name].model_dump() for name in all_arms() if name in findings.arms},
-        "directions": [
-            {"name": name, "verdict": one.verdict, "judged": [_plain(judged) for judged in one.judged]}
-            for name, one in findings.rulings.items()
-        ],
+        "real_arms": {name: arm.model_dump() for name, arm in findings.real_arms.items()},
+        "real": [_ruling(name, one) for name, one in findings.real.items()],
+        "directions": [_ruling(name, one) for name, one in findings.rulings.items()],
     }
     return json.dumps(said, indent=1) + "\n"
+
+
+def _ruling(name: str, one: Ruling) -> dict[str, Any]:
+    return {
+        "name": name,
+        "verdict": one.verdict,
+        "left_out": {str(seed): verdict for seed, verdict in one.left_out.items()},
+        "judged": [_plain(judged) for judged in one.judged],
+        "checked": [_checked(checked) for checked in one.checked],
+    }
 
 
 def _plain(one: Judged) -> dict[str, Any]:
@@ -176,7 +115,7 @@ def _plain(one: Judged) -> dict[str, Any]:
         "first": first.model_dump(),
         "second": second.model_dump() if isinstance(second, Side) else second,
         "means": [round(one.first, 5), round(one.second, 5)],
-        "difference": [round(value, 5) for value in (one.difference.value, one.difference.low, one.difference.high)],
+        "difference": bounds(one.difference),
         "margin": one.expected.margin,
         "n": one.n,
         "seeds": one.seeds,
@@ -184,9 +123,20 @@ def _plain(one: Judged) -> dict[str, Any]:
     }
 
 
+def _checked(one: Checked) -> dict[str, Any]:
+    said = one.check.model_dump(mode="json")
+    return {**said, "value": bounds(one.value), "seeds": one.seeds, "passed": one.passed}
+
+
+def bounds(interval: Interval) -> list[float | None]:
+    """Value and bounds; None where one seed has none."""
+    values = (interval.value, interval.low, interval.high)
+    return [round(value, 5) if math.isfinite(value) else None for value in values]
+
+
 def _found(study: Study, ledger: Ledger) -> Found:
     """All answers that are there, of every seed of the study, and of this very plan."""
-    there: dict[str, dict[int, Answers]] = {}
+    there: dict[str, dict[int | str, Answers]] = {}
     for job in jobs_of(study, directions_of("all")):
         if job.arm is not None and ledger.has(job.name, job.plan):
             answers = read_answers(study.answers_folder(job.arm.name, job.seed))
@@ -205,12 +155,3 @@ def _mean(name: str, metric: str, answers: Iterable[Answers]) -> float | None:
     side = Side(arm=name, metric=metric)
     values = [sum(own.values()) / len(own) for one in answers if (own := figures(side, one))]
     return round(sum(values) / len(values), 5) if values else None
-
-
-def _answered(direction: Direction, study: Study, jobs: Mapping[str, Entry]) -> bool:
-    """Whether every answer that a direction depends on is among these jobs."""
-    return all(_job(side.arm, seed) in jobs for side in direction.sides for seed in study.seeds)
-
-
-def _job(arm: str, seed: int) -> str:
-    return f"{EVALUATED}/{arm}/{seed}"

@@ -6,22 +6,38 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lab.reproduce.design import MIXES, SHIPPED, Arm, Direction, Training
+from agent.build.shipped import SMALL
+from lab.reproduce.design import DIFFICULTIES, MIXES, ORACLE, SHIPPED, START, Arm, Direction, Training
 from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import arms_of, trainings
+from lab.reproduce.real import Group, RealArm, RealSet, real_arms
+from lab.reproduce.real_run import RealStudy
 from lab.reproduce.study import EVALUATED, Study
 from train.safety.manifest import hash_of
 
-Kind = Literal["start", "trained", "evaluated"]
+Kind = Literal["start", "lists", "trained", "evaluated", "index", "real"]
 START_JOB: Final = "start"
+LISTS: Final = "lists"
+INDEX: Final = "index"
+REAL_JOB: Final = "real"
 
-_ROLLOUT_SECONDS: Final = {"multisearch": 0.25, "dag": 0.13, "evidence": 0.3, "reflect": 0.25, "kg": 0.35}
+_ROLLOUT_SECONDS: Final = {"multisearch": 0.36, "dag": 0.12, "evidence": 0.2, "reflect": 0.28, "kg": 1.4}
 """Of one core, a rollout of the start with its share of the update, by protocol."""
-_QUESTION_SECONDS: Final = 0.25
+_QUESTION_SECONDS: Final = {"multisearch": 0.16, "dag": 0.06, "evidence": 0.11, "reflect": 0.1, "kg": 0.7}
+"""Of one core, a question of an evaluation, by protocol."""
+_ORACLE_SECONDS: Final = 0.03
+_LISTS_SECONDS: Final = 150.0
+_INDEX_SECONDS: Final = 150.0
+REAL_SECONDS: Final[dict[Group, float]] = {"hops": 5.0, "facts": 2.0}
+"""A real question, of one core, by kind of set."""
 _JOB_SECONDS: Final = 12.0
-"""Loading, exporting."""
+"""Of a training: loading, exporting."""
+_LOADING_SECONDS: Final = 3.0
+"""Of an evaluation."""
 _TOKENS_A_SECOND: Final = 3500.0
 """Supervised, one core."""
+_CRITIC: Final = 2.5
+"""What a critic and updates in float32 cost, in the time of the others' rollouts."""
 _RESAMPLED: Final = 1.5
 """Rollouts of dynamic sampling, for one that is learned from."""
 
@@ -40,20 +56,52 @@ class Job:
     seed: int = 0
     training: Training | None = None
     arm: Arm | None = None
+    real: RealArm | None = None
+    real_set: RealSet | None = None
     needs: tuple[str, ...] = ()
 
 
 def jobs_of(study: Study, directions: Sequence[Direction]) -> list[Job]:
-    """All that these directions need: what needs no training first, then seed by seed."""
-    arms = arms_of(directions)
+    """All that these directions need."""
+    return jobs_for(study, arms_of(directions))
+
+
+def jobs_for(study: Study, arms: Sequence[Arm]) -> list[Job]:
+    """All that these arms need: what needs no training first, then seed by seed."""
     there = trainings()
-    jobs = [_start(study)] if any(one.policy != "shipped" for one in arms) else []
+    jobs = [_start(study)] if any(one.trained or one.policy == START for one in arms) else []
     jobs += [_evaluated(study, one, seed) for one in arms if not one.trained for seed in study.seeds]
+    built = any(there[one.policy].questions for one in arms if one.trained)
     for seed in study.seeds:
+        jobs += [_lists(study, seed)] if built else []
         for name in dict.fromkeys(one.policy for one in arms if one.trained):
             jobs.append(_trained(study, there[name], seed))
             jobs += [_evaluated(study, one, seed) for one in arms if one.policy == name]
     return jobs
+
+
+def real_jobs(study: Study) -> list[Job]:
+    """All that the claims on real questions need; nothing where the study has no data for them."""
+    if (real := study.real) is None:
+        return []
+    arms, sets = real_arms(), real.recipe.sets
+    jobs = [_index(real, one) for one in sets if any(arm.group == one.group for arm in arms)]
+    return [*jobs, *(_real(real, arm, one) for arm in arms for one in real.sets_of(arm))]
+
+
+def _index(real: RealStudy, one: RealSet) -> Job:
+    files = {name: _content(real.data / name) for name in (one.questions, one.corpus)}
+    plan = {"files": files, "triples": one.triples, "dense": real.recipe.dense}
+    return Job(f"{INDEX}/{one.name}", "index", plan, _INDEX_SECONDS, real_set=one)
+
+
+def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
+    index = _index(real, one)
+    plan = {"arm": arm.model_dump(mode="json"), "index": index.plan, "questions": real.questions}
+    plan["policy"] = _content(SMALL)
+    seconds = _LOADING_SECONDS + real.questions * REAL_SECONDS[one.group]
+    name = f"{REAL_JOB}/{arm.name}/{one.name}"
+    return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))
 
 
 def left_seconds(jobs: Iterable[Job], ledger: Ledger) -> float:
@@ -86,6 +134,11 @@ def _arm_name(job: Job) -> str:
     return job.name.rpartition("/")[0] or job.name
 
 
+def _family(protocol: str) -> str:
+    """The built-in protocol that one of the study's own is like."""
+    return next(name for name in _ROLLOUT_SECONDS if protocol.startswith(name))
+
+
 def _start(study: Study) -> Job:
     tokens = study.sft.optimizer.tokens
     return Job(START_JOB, "start", _start_plan(study), _JOB_SECONDS + (0 if study.hub else tokens / _TOKENS_A_SECOND))
@@ -95,6 +148,8 @@ def _start_plan(study: Study) -> dict[str, Any]:
     if study.hub:
         return {"hub": _content(study.hub)}
     said = study.sft.model_dump(mode="json")
+    named = {Path(name).stem: _content(Path(name)) if name.endswith(".toml") else "" for name in study.sft.protocols}
+    said["protocols"] = named
     return {"recipe": said | ({"start": _content(Path(study.sft.start))} if study.sft.start else {})}
 
 
@@ -104,18 +159,23 @@ def _content(path: Path) -> str:
     return hash_of(path)
 
 
+def _lists(study: Study, seed: int) -> Job:
+    plan = {"worlds": study.recipe.worlds.model_dump(mode="json"), "seed": seed}
+    return Job(f"{LISTS}/{seed}", "lists", plan, _LISTS_SECONDS, seed)
+
+
 def _trained(study: Study, training: Training, seed: int) -> Job:
     recipe = study.rl_recipe(training, seed)
     rollouts = recipe.steps * recipe.rollout.prompts * recipe.rollout.group
-    again = _RESAMPLED if recipe.learning.resampling else 1.0
+    again = _RESAMPLED if recipe.learning.resampling else _CRITIC if recipe.kind == "ppo" else 1.0
     return Job(
         f"trained/{training.name}/{seed}",
         "trained",
         _training_plan(study, training, seed),
-        _JOB_SECONDS + rollouts * again * _ROLLOUT_SECONDS[training.protocol],
+        _JOB_SECONDS + rollouts * again * _ROLLOUT_SECONDS[_family(training.protocol)],
         seed,
         training=training,
-        needs=(START_JOB,),
+        needs=(START_JOB, f"{LISTS}/{seed}") if training.questions else (START_JOB,),
     )
 
 
@@ -124,23 +184,26 @@ def _training_plan(study: Study, training: Training, seed: int) -> dict[str, Any
     recipe = read.model_dump(mode="json") | {"start": _start_plan(study)}
     if read.local_reader:
         recipe["local_reader"] = _content(read.local_reader)
-    plan: dict[str, Any] = {"recipe": recipe, "sources": training.sources}
+    recipe["protocols"] = [training.protocol, training.protocol_changes]
+    plan: dict[str, Any] = {"recipe": recipe, "points": study.recipe.points}
     if training.questions:
-        own = study.questions and study.questions / training.questions
-        plan |= {"questions": _content(own) if own else study.recipe.worlds.model_dump(mode="json")}
+        plan |= {"questions": study.recipe.worlds.model_dump(mode="json")}
         plan["recipe"] = recipe | {"data": {**recipe["data"], "questions": training.questions, "search": None}}
     return plan
 
 
 def _evaluated(study: Study, arm: Arm, seed: int) -> Job:
-    worlds = {"mix": MIXES[arm.world], **study.recipe.worlds.model_dump(mode="json")}
+    own = {"mix": MIXES[arm.world], "own_difficulty": DIFFICULTIES.get(arm.world, {})}
+    worlds = own | study.recipe.worlds.model_dump(mode="json")
     plan = {"arm": arm.model_dump(mode="json"), "seed": seed, "worlds": worlds}
     if arm.trained:
         plan["policy"] = _training_plan(study, trainings()[arm.policy], seed)
-    elif arm.policy == SHIPPED:
-        plan["policy"] = _content(study.exported(SHIPPED, seed))
-    else:
+    elif arm.policy == START:
         plan["policy"] = _start_plan(study)
-    needs = () if arm.policy == "shipped" else (f"trained/{arm.policy}/{seed}",) if arm.trained else (START_JOB,)
-    seconds = _JOB_SECONDS + study.recipe.worlds.questions * _QUESTION_SECONDS * (3 if arm.dense else 1)
+    else:
+        plan["policy"] = ORACLE if arm.policy == ORACLE else _content(study.exported(SHIPPED, seed))
+    needs = (f"trained/{arm.policy}/{seed}",) if arm.trained else (START_JOB,) if arm.policy == START else ()
+    each = _ORACLE_SECONDS if arm.policy == ORACLE else _QUESTION_SECONDS[_family(arm.protocol)]
+    times = study.recipe.points if arm.has_curve else 1
+    seconds = times * (_LOADING_SECONDS + study.recipe.worlds.questions_of(arm.world) * each)
     return Job(f"{EVALUATED}/{arm.name}/{seed}", "evaluated", plan, seconds, seed, arm=arm, needs=needs)

@@ -3,21 +3,17 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
-from lab.reproduce.study import EVALUATED
 from train.common.saving import as_a_whole
 from train.safety.manifest import Machine, machine
 
 LEDGER: Final = "ledger.json"
 
 Figures = dict[str, float | str]
-
-_EVALUATED_BEFORE: Final = "asked"
-"""How names of evaluations began in earlier versions."""
 
 
 class Entry(BaseModel):
@@ -29,18 +25,9 @@ class Entry(BaseModel):
     """Of everything that decides what comes out."""
     seconds: float = 0.0
     """In all sessions that ended by themselves."""
-    sessions: int = Field(default=0, validation_alias=AliasChoices("sessions", "sittings"))
+    sessions: int = 0
     done: bool = False
     figures: Figures = Field(default_factory=dict[str, float | str])
-
-
-def _renamed(jobs: dict[str, Entry]) -> dict[str, Entry]:
-    before, now = f"{_EVALUATED_BEFORE}/", f"{EVALUATED}/"
-    return {now + name.removeprefix(before) if name.startswith(before) else name: job for name, job in jobs.items()}
-
-
-Jobs = Annotated[dict[str, Entry], AfterValidator(_renamed)]
-"""By the job's name; names of earlier versions are read, too."""
 
 
 class Kept(BaseModel):
@@ -49,7 +36,7 @@ class Kept(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     machine: Machine
-    jobs: Jobs = Field(default_factory=dict[str, Entry])
+    jobs: dict[str, Entry] = Field(default_factory=dict[str, Entry])
 
 
 class Ledger:

@@ -14,7 +14,7 @@ from agent.protocols import TextProtocol
 
 @dataclass(frozen=True)
 class NarrowPolicy(WrappedPolicy[EmbeddedPolicy]):
-    """For protocols whose queries have a separator. The closing mark is put in the place of the separator."""
+    """For protocols with a line or a separator for each query. The closing mark is put where the next query begins."""
 
     queries: int
 
@@ -24,9 +24,9 @@ class NarrowPolicy(WrappedPolicy[EmbeddedPolicy]):
         """Open a context.
 
         Raises:
-            SetupError: the protocol's queries have no separator.
+            SetupError: the protocol has one query a search.
         """
-        if protocol.plan != "queries":
+        if protocol.plan not in ("lines", "queries"):
             raise SetupError(f"the protocol {protocol.name!r} has no queries side by side to be cut short")
         codec, limit = self.policy.checkpoint.codec, self.context_tokens
         sampler = _Narrow(self, protocol)
@@ -45,15 +45,23 @@ class _Narrow:
         self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
     ) -> AsyncGenerator[list[Sampled]]:
         policy, codec = self.owner.policy, self.owner.policy.checkpoint.codec
-        opening, closing = self.protocol.opening("search"), codec.id_of(self.protocol.closing("search"))
-        assert closing is not None, "the policy was trained on the protocol's marks"
+        opening, closing = self.protocol.opening("search"), self.protocol.closing("search")
+        single = codec.id_of(closing)
+        closed = (single,) if single is not None else codec.encode(closing)
         stream, text = codec.stream(), ""
         async with aclosing(policy.sample(ids, sampling, ends=ends, max_tokens=max_tokens)) as batches:
             async for batch in batches:
                 for number, logprob in batch:
                     text += stream.feed(number)
                     _, searching, written = text.rpartition(opening)
-                    if searching and written.count(self.protocol.separator) >= self.owner.queries:
-                        yield [(closing, 0.0)]
+                    if searching and closing not in written and self._queries(written) >= self.owner.queries:
+                        last = [(number, logprob)] if text.endswith("\n") else []
+                        yield [*last, *((mark, 0.0) for mark in closed)]
                         return
                     yield [(number, logprob)]
+
+    def _queries(self, written: str) -> int:
+        """Queries that are whole."""
+        if self.protocol.plan == "lines":
+            return written.lstrip().count("\n")
+        return written.count(self.protocol.separator)

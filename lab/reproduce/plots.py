@@ -1,7 +1,8 @@
 """A paper's differences with their intervals as SVG; readable on light and dark pages."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
+from math import isfinite
 from typing import Final
 
 from lab.reproduce.design import Side
@@ -11,10 +12,14 @@ COLOURS: Final[dict[Verdict, str]] = {
     "holds": "#3f9142",
     "does not hold": "#b8572b",
     "undecided": "#2b7fb8",
+    "cannot be seen here": "#8a6fb0",
     "not run": "#777",
 }
 _LEFT, _WIDTH, _ROW, _TOP, _VALUES = 330, 300, 22, 34, 150
-_SHARES: Final = frozenset({"em", "f1", "snr_query", "snr_information", "snr_merge"})
+_SHARES: Final = frozenset({"em", "f1", "area"})
+_LINES: Final = ("#2b7fb8", "#b8572b", "#3f9142", "#8a6fb0", "#b08a2b", "#4a9a9a", "#a34a7a", "#777777")
+_PLOT: Final = (60, 420, 24, 260)
+"""Left, right, top and bottom of the curves."""
 
 
 def forest(rulings: Sequence[Ruling], title: str) -> str:
@@ -22,7 +27,12 @@ def forest(rulings: Sequence[Ruling], title: str) -> str:
 
     Differences of counts (searches, rounds, tokens) have other units and are in the tables alone.
     """
-    lines = [(ruling, one) for ruling in rulings for one in ruling.judged if is_share(one)]
+    lines = [
+        (ruling, one)
+        for ruling in rulings
+        for one in ruling.judged
+        if is_share(one) and isfinite(one.difference.low) and isfinite(one.difference.high)
+    ]
     height = _TOP + _ROW * max(1, len(lines)) + 30 + _ROW
     reach = max((abs(b) for _, one in lines for b in (one.difference.low, one.difference.high)), default=0.1)
     reach = max(0.1, min(1.0, reach * 1.1))
@@ -39,6 +49,59 @@ def forest(rulings: Sequence[Ruling], title: str) -> str:
     for place, (ruling, one) in enumerate(lines):
         drawn += _line(ruling, one, _TOP + _ROW * place + _ROW / 2, reach)
     return "\n".join([*drawn, *_legend({one.verdict for _, one in lines}, height - 8), "</svg>"]) + "\n"
+
+
+def curves(arms: Mapping[str, Sequence[tuple[float, float, float]]], title: str, *, every: int) -> str:
+    """The course of EM of each trained arm, with its interval at every evaluated step.
+
+    Args:
+        arms: name → value and bounds at each point.
+        title: of the plot.
+        every: steps from one point to the next.
+    """
+    left, right, top, bottom = _PLOT
+    points = max(len(course) for course in arms.values())
+    drawn = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right + 250} {bottom + 40}" role="img" '
+        'font-family="sans-serif" font-size="12" fill="#777" stroke="none">',
+        f"<title>{escape(title)}</title>",
+        f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#777" stroke-opacity=".6"/>',
+    ]
+    drawn += [
+        f'<text x="{left - 8}" y="{_up(share) + 4:.1f}" text-anchor="end">{share:g}</text>'
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+    for point in range(1, points + 1):
+        x = _along(point, points)
+        drawn.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{point * every}</text>')
+    for place, (name, course) in enumerate(arms.items()):
+        drawn += _curve(name, course, place, points)
+    return "\n".join([*drawn, "</svg>"]) + "\n"
+
+
+def _curve(name: str, course: Sequence[tuple[float, float, float]], place: int, points: int) -> list[str]:
+    colour, (_, right, top, _) = _LINES[place % len(_LINES)], _PLOT
+    places = [(_along(at, points) + 2 * place, *values) for at, values in enumerate(course, start=1)]
+    path = " L".join(f"{x:.1f} {_up(value):.1f}" for x, value, _, _ in places)
+    bounds = "".join(
+        f"M{x:.1f} {_up(low):.1f}V{_up(high):.1f}" for x, _, low, high in places if isfinite(low) and isfinite(high)
+    )
+    y = top + 18 * place
+    return [
+        f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
+        f'<path d="{bounds or "M0 0"}" fill="none" stroke="{colour}" stroke-opacity=".5"/>',
+        f'<text x="{right + 24}" y="{y}" fill="{colour}">{escape(name)}</text>',
+    ]
+
+
+def _along(point: int, points: int) -> float:
+    left, right, _, _ = _PLOT
+    return left + (right - left - 30) * point / points
+
+
+def _up(share: float) -> float:
+    _, _, top, bottom = _PLOT
+    return bottom - (bottom - top) * max(0.0, min(1.0, share))
 
 
 def is_share(one: Judged) -> bool:
@@ -64,7 +127,7 @@ def _legend(verdicts: Collection[Verdict], y: float) -> list[str]:
     """What the colours of those that occur mean."""
     drawn: list[str] = []
     for place, (verdict, colour) in enumerate(one for one in COLOURS.items() if one[0] in verdicts):
-        x = _LEFT + 105 * place
+        x = _LEFT - 120 + 125 * place
         drawn.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{colour}"/>')
         drawn.append(f'<text x="{x + 9}" y="{y}">{verdict}</text>')
     return drawn

@@ -9,17 +9,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from typing import get_args
 
 from agent.errors import CorpusError, SetupError
 from agent.parallel.processes import spawning
 from agent.sources.corpus.folder import locked
-from lab.reproduce.design import Direction
+from lab.reproduce.design import QuestionList
 from lab.reproduce.evaluating import ANSWERS
-from lab.reproduce.jobs import Job, jobs_of, left_seconds
+from lab.reproduce.jobs import Job, left_seconds
 from lab.reproduce.ledger import Figures, Ledger
-from lab.reproduce.study import EXPORTED, Study
+from lab.reproduce.study import EXPORTED, LISTED, Study
 from lab.reproduce.work import do
-from lab.reproduce.worlds import evaluation_world, question_lists
+from lab.reproduce.worlds import evaluation_world
 
 Say = Callable[[str], None]
 _AGAIN = "run the same command again to continue"
@@ -29,12 +30,12 @@ class Unfinished(SetupError):
     """A study was begun and did not come to its end; what is done is kept."""
 
 
-def reproduce(study: Study, directions: Sequence[Direction], *, processes: int, say: Say) -> Ledger:
-    """Do what is not done of these directions.
+def reproduce(study: Study, jobs: Sequence[Job], *, processes: int, say: Say) -> Ledger:
+    """Do what is not done of these jobs.
 
     Args:
         study: with its folder.
-        directions: whose jobs are done.
+        jobs: in their order.
         processes: jobs at the same time, each in a process of its own on one core; 0: one after the other, in this one.
         say: hears a sentence when a job ends.
 
@@ -42,7 +43,6 @@ def reproduce(study: Study, directions: Sequence[Direction], *, processes: int, 
         Unfinished: a job failed (the others are done then), or it was interrupted.
         SetupError: something cannot be used, is of another plan, or another study writes there.
     """
-    jobs = jobs_of(study, directions)
     try:
         with locked(study.out):
             ledger = Ledger(study.out)
@@ -65,6 +65,12 @@ def is_done(study: Study, job: Job, ledger: Ledger) -> bool:
         return False
     if job.arm is not None:
         return (study.answers_folder(job.arm.name, job.seed) / ANSWERS).exists()
+    if job.real is not None and job.real_set is not None:
+        return (study.real_folder(job.real.name, job.real_set.name) / ANSWERS).exists()
+    if job.real_set is not None:
+        return study.index(job.real_set.name).is_dir()
+    if job.kind == "lists":
+        return all((study.lists(job.seed) / name / LISTED).exists() for name in get_args(QuestionList))
     folder = study.training_folder(job.training.name, job.seed) if job.training else study.out / "start"
     return (folder / EXPORTED / "cairn.json").exists()
 
@@ -74,8 +80,6 @@ def _worlds(study: Study, jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.arm is not None:
             evaluation_world(study, job.arm.world, job.seed)
-        if job.training is not None and job.training.questions:
-            question_lists(study, job.seed)
 
 
 @dataclass

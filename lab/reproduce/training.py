@@ -1,21 +1,19 @@
 """What the arms of a study are trained by: the shared start, and reinforcement learning. Torch and TRL are needed."""
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import torch
 from safetensors.torch import save_file
 from transformers.utils import logging
 
-from agent.sources.select import choose
 from lab.reproduce.design import Training
 from lab.reproduce.ledger import Figures
 from lab.reproduce.study import EXPORTED, Study
 from lab.reproduce.waiting import beat
-from lab.reproduce.worlds import question_lists
 from train.checkpoints.export import export_checkpoint
 from train.common.process_group import ProcessGroup, run_in_processes
 from train.common.recipe import SftRecipe
@@ -26,31 +24,12 @@ from train.ppo.run import PpoRun
 from train.rl.finish import figures_in
 from train.rl.recipe import RlRecipe
 from train.rl.run import RlRun
-from train.rl.states import newest_state
-from train.rl.tasks import Ask, Tasks, tasks_of
+from train.rl.states import newest_state, number_of
 from train.safety.rules import Collapsed
 from train.sft.run import SftProgress, SftRun
 
 WEIGHTS: Final = "model.safetensors"
 CURVES: Final = ("reward/total", "search/mean", "length/mean")
-
-
-@dataclass(frozen=True)
-class _Narrowed:
-    """Questions whose searches only some of the sources answer."""
-
-    tasks: Tasks
-    sources: tuple[str, ...]
-
-    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
-        return self._narrow(self.tasks.draw(step, attempt, number))
-
-    def held_out(self) -> list[Ask]:
-        return self._narrow(self.tasks.held_out())
-
-    def _narrow(self, asks: Sequence[Ask]) -> list[Ask]:
-        # Without its world there is no probe: probes are of all sources.
-        return [replace(ask, sources=choose(ask.sources, self.sources), world=None) for ask in asks]
 
 
 def start(study: Study, processes: int) -> Figures | None:
@@ -96,41 +75,60 @@ def _learn_start(process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> d
 
 def train(study: Study, training: Training, seed: int) -> Figures | None:
     recipe, folder = study.rl_recipe(training, seed), study.training_folder(training.name, seed)
-    if training.questions:
-        question_lists(study, seed)
     figures: Figures = {}
     if not (folder / "hub").is_dir():
         try:
-            if not _learn(recipe, folder, training.sources):
+            if not _learn(recipe, folder):
                 return None
         except Collapsed as error:
             figures["stopped"] = str(error)
-            keep_last(study, recipe, folder)
-    export_checkpoint(folder / "hub", folder / EXPORTED, "int8", name=training.name, protocols=[training.protocol])
+            keep_state(study, recipe, newest(recipe, folder), folder / "hub")
+    protocols = list(recipe.protocols)
+    for point in range(1, study.recipe.points):
+        step = point * recipe.steps // study.recipe.points
+        with TemporaryDirectory(dir=folder) as made:
+            keep_state(study, recipe, newest(recipe, folder, until=step), Path(made) / "hub")
+            there = study.exported(training.name, seed, point=point)
+            export_checkpoint(Path(made) / "hub", there, "int8", name=training.name, protocols=protocols)
+    export_checkpoint(folder / "hub", folder / EXPORTED, "int8", name=training.name, protocols=protocols)
     shutil.rmtree(folder / "states", ignore_errors=True)
     return figures | _course(folder)
 
 
-def keep_last(study: Study, recipe: RlRecipe, folder: Path) -> None:
-    """A training that stopped itself leaves the policy of its last state, or of the start where there is none."""
-    with as_a_whole(folder / "hub") as made:
+def newest(recipe: RlRecipe, folder: Path, *, until: int | None = None) -> Path | None:
+    """The newest state of a training, at a step or before; None where there is none."""
+    is_ppo = isinstance(recipe, PpoRecipe)
+    if until is None:
+        return states.newest_state(folder) if is_ppo else newest_state(folder)
+    if is_ppo:
+        found = {states.step_of(path): path for path in (folder / "states").glob("step-*.pt")}
+    else:
+        found = {number_of(path): path for path in (folder / "states").glob("checkpoint-*")}
+        until *= recipe.updates_per_step
+    before = [step for step in found if step <= until]
+    return found[max(before)] if before else None
+
+
+def keep_state(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) -> None:
+    """Put the policy of a state into a folder in the hub's form, or that of the start where there is no state."""
+    with as_a_whole(hub) as made:
         shutil.copytree(study.start, made)
+        if state is None:
+            return
         if isinstance(recipe, PpoRecipe):
-            if state := states.newest_state(folder):
-                weights = states.load_state(state, device=torch.device("cpu"))["policy"]
-                save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
-        elif state := newest_state(folder):
+            weights = states.load_state(state, device=torch.device("cpu"))["policy"]
+            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
+        else:
             shutil.copyfile(state / WEIGHTS, made / WEIGHTS)
 
 
-def _learn(recipe: RlRecipe, folder: Path, sources: tuple[str, ...]) -> bool:
+def _learn(recipe: RlRecipe, folder: Path) -> bool:
     """Train to the end, from where an earlier session stopped; False where it was interrupted."""
     is_ppo = isinstance(recipe, PpoRecipe)
-    state = states.newest_state(folder) if is_ppo else newest_state(folder)
+    state = newest(recipe, folder)
     if state is None:
         shutil.rmtree(folder, ignore_errors=True)
-    tasks: Tasks | None = _Narrowed(tasks_of(recipe), sources) if sources else None
-    run = PpoRun(recipe, folder, threads=1, tasks=tasks) if is_ppo else RlRun(recipe, folder, threads=1, tasks=tasks)
+    run = PpoRun(recipe, folder, threads=1) if is_ppo else RlRun(recipe, folder, threads=1)
     return run.go(_stepped, resume=state is not None)
 
 

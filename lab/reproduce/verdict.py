@@ -1,28 +1,30 @@
-"""Whether a claim holds, by a rule that was fixed before anything ran: intervals over questions and seeds.
+"""Whether a claim holds, by a rule that was fixed before anything ran: intervals over seeds, and checks.
 
-A difference is paired: the same question in the same world of the same seed, answered by both policies. Seeds are drawn
-with replacement, then questions inside each drawn seed. With three seeds this says what other questions would give, and
-only roughly what other seeds would.
+A difference is paired: the same question in the same world of the same seed, answered by both policies. The interval is
+Student's over the seeds' means, each of another training and another world, so it says what other seeds would give.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.reproduce.design import Direction, Expected, Side
+from lab.reproduce.design import LIKELY, ROOM, Check, Direction, Expected, Side
 from lab.reproduce.evaluating import Answers
-from train.evaluation.statistics import RESAMPLES, Interval
+from lab.reproduce.power import t_interval
+from train.evaluation.statistics import Interval, bootstrap
 
-Verdict = Literal["holds", "does not hold", "undecided", "not run"]
+Verdict = Literal["holds", "does not hold", "undecided", "cannot be seen here", "not run"]
 Values = NDArray[np.float64]
-Found = Mapping[str, Mapping[int, Answers]]
-"""Arm → seed → its answers."""
+Found = Mapping[str, Mapping[Any, Answers]]
+"""Arm → seed, or set of real questions → its answers."""
+Over = Callable[[Sequence[Values]], Interval]
+"""From the differences of each seed, or set, to the interval of their mean."""
 
-LEVEL: Final = 0.95
-_WORST: Final[tuple[Verdict, ...]] = ("not run", "does not hold", "undecided", "holds")
+UNSEEN: Final = "cannot be seen here"
+_WORST: Final[tuple[Verdict, ...]] = ("does not hold", "undecided", "holds")
 
 
 @dataclass(frozen=True)
@@ -46,34 +48,94 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """One check, with what was found."""
+
+    check: Check
+    value: Interval
+    """Of the difference, or of the start's behaviour."""
+    seeds: int
+    passed: bool | None
+    """None as long as seeds are missing."""
+
+
+@dataclass(frozen=True)
 class Ruling:
-    """One direction with all of its inequalities; those that cannot be judged yet are left out."""
+    """One direction with all of its inequalities and checks; those without answers are left out."""
 
     direction: Direction
     judged: tuple[Judged, ...]
+    checked: tuple[Checked, ...] = ()
     seeds: int = 1
     """That are wanted of each."""
+    left_out: Mapping[int | str, Verdict] = field(default_factory=dict[int | str, Verdict])
+    """Seed → the verdict without it, where it is another one."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst one of its inequalities: a claim holds where all of them do."""
-        if len(self.judged) < len(self.direction.expected):
+        """A claim whose checks fail cannot be seen; else it is the worst one of its inequalities."""
+        done = len(self.judged) == len(self.direction.expected) and len(self.checked) == len(self.direction.checks)
+        if not done or any(one.verdict == "not run" for one in self.judged):
             return "not run"
+        if any(one.passed is None for one in self.checked):
+            return "not run"
+        if not all(one.passed for one in self.checked):
+            return UNSEEN
         return next(worst for worst in _WORST if any(one.verdict == worst for one in self.judged))
 
 
-def rule(direction: Direction, found: Found, *, seeds: int = 1) -> Ruling:
-    """Judge one direction by what was found so far; a verdict needs all of the seeds."""
-    judged = [one for expected in direction.expected if (one := judge(expected, found, seeds=seeds)) is not None]
-    return Ruling(direction, tuple(judged), seeds)
+def interval(by_seed: Sequence[Values]) -> Interval:
+    """Student's interval over the seeds' means.
+
+    Args:
+        by_seed: of each seed, one difference a question.
+    """
+    return t_interval([float(values.mean()) for values in by_seed])
 
 
-def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
+def over_questions(by_set: Sequence[Values]) -> Interval:
+    """The bootstrap's interval over the questions of all sets: for one greedy policy, which has no seeds."""
+    return bootstrap(np.concatenate(by_set))
+
+
+def rule(direction: Direction, found: Found, *, seeds: int = 1, over: Over = interval) -> Ruling:
+    """Judge one direction by what was found so far; a verdict needs all of the seeds.
+
+    Args:
+        direction: a claim.
+        found: the answers of all arms.
+        seeds: that are wanted, or sets of real questions.
+        over: how intervals are made.
+    """
+    ruling = _rule(direction, found, seeds, over)
+    if ruling.verdict == "not run" or seeds < 3:  # an interval needs two that are left
+        return ruling
+    there = {seed for side in direction.sides for seed in found[side.arm]}
+    changed: dict[int | str, Verdict] = {}
+    for seed in sorted(there, key=str):
+        without = _rule(direction, _without(found, seed), seeds - 1, over).verdict
+        if without != ruling.verdict:
+            changed[seed] = without
+    return Ruling(direction, ruling.judged, ruling.checked, seeds, changed)
+
+
+def _rule(direction: Direction, found: Found, seeds: int, over: Over) -> Ruling:
+    judged = (judge(expected, found, seeds=seeds, over=over) for expected in direction.expected)
+    checked = (look(check, found, seeds=seeds, over=over) for check in direction.checks)
+    return Ruling(
+        direction,
+        tuple(one for one in judged if one is not None),
+        tuple(one for one in checked if one is not None),
+        seeds,
+    )
+
+
+def judge(expected: Expected, found: Found, *, seeds: int = 1, over: Over = interval) -> Judged | None:
     """Judge one inequality; None where a side has no answers yet, or nothing is in both."""
-    pairs = paired(expected, found)
+    pairs = paired(expected.first, expected.second, found)
     if not pairs:
         return None
-    difference = interval([first - second for first, second in pairs])
+    difference = over([first - second for first, second in pairs])
     return Judged(
         expected=expected,
         first=float(np.mean([first.mean() for first, _ in pairs])),
@@ -85,8 +147,26 @@ def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
     )
 
 
+def look(check: Check, found: Found, *, seeds: int = 1, over: Over = interval) -> Checked | None:
+    """Look whether a check passes; None where a side has no answers yet."""
+    pairs = paired(check.first, 0.0 if check.second is None else check.second, found)
+    if not pairs:
+        return None
+    value = over([first - second for first, second in pairs])
+    match check.kind:
+        case "differs":
+            passed = value.low > 0 or value.high < 0
+        case "more":
+            passed = value.low > 0
+        case "uncertain":
+            passed = LIKELY[0] <= value.value <= LIKELY[1]
+        case "room":
+            passed = value.value >= ROOM
+    return Checked(check, value, len(pairs), passed if len(pairs) >= seeds else None)
+
+
 def verdict(expected: Expected, difference: Interval) -> Verdict:
-    """The rule: whether it holds comes first. docs/reproduction.md has it in words."""
+    """The rule: whether it holds comes first. The design page has it in words."""
     low, high, margin = difference.low, difference.high, expected.margin
     inside = -margin < low and high < margin
     match expected.kind:
@@ -99,30 +179,23 @@ def verdict(expected: Expected, difference: Interval) -> Verdict:
     return "holds" if holds else "does not hold" if fails else "undecided"
 
 
-def interval(by_seed: Sequence[Values], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The mean of the seeds' means, with the bounds of a bootstrap in two steps: seeds, then questions inside of them.
-
-    Args:
-        by_seed: of each seed, one difference a question.
-        resamples: how often to draw.
-        seed: the same seed gives the same interval.
-    """
-    rng = np.random.default_rng(seed)
-    count = len(by_seed)
-    drawn = np.empty((count, resamples))
-    picked = rng.integers(count, size=(count, resamples))
-    for slot in range(count):
-        means = np.stack([_means(values, resamples, rng) for values in by_seed])
-        drawn[slot] = means[picked[slot], np.arange(resamples)]
-    low, high = np.quantile(drawn.mean(axis=0), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Interval(float(np.mean([values.mean() for values in by_seed])), float(low), float(high))
+def curve(arm: str, found: Found, *, points: int) -> list[Interval]:
+    """EM of a trained arm at each of its evaluated steps, over the seeds; empty where it has no answers."""
+    by_seed = found.get(arm, {})
+    sides = [Side(arm=arm, metric=at_point(point)) for point in range(1, points + 1)]
+    values = [[list(own.values()) for one in by_seed.values() if (own := figures(side, one))] for side in sides]
+    return [interval([np.array(own) for own in seeds]) for seeds in values if seeds]
 
 
-def paired(expected: Expected, found: Found) -> list[tuple[Values, Values]]:
+def at_point(point: int) -> str:
+    """The figure that is the EM at a point of the curve, from 1."""
+    return f"em_{point}"
+
+
+def paired(first: Side, second: Side | float, found: Found) -> list[tuple[Values, Values]]:
     """Of each seed, both sides' figures of the questions that have one in both, in the same order."""
-    first, second = expected.first, expected.second
     pairs: list[tuple[Values, Values]] = []
-    for seed, answers in sorted(found.get(first.arm, {}).items()):
+    for seed, answers in found.get(first.arm, {}).items():
         one = figures(first, answers)
         if isinstance(second, Side):
             if seed not in found.get(second.arm, {}):
@@ -147,5 +220,5 @@ def figures(side: Side, answers: Answers) -> dict[str, float]:
     }
 
 
-def _means(values: Values, resamples: int, rng: np.random.Generator) -> Values:
-    return values[rng.integers(len(values), size=(resamples, len(values)))].mean(axis=1)
+def _without(found: Found, seed: int | str) -> Found:
+    return {arm: {other: answers for other, answers in own.items() if other != seed} for arm, own in found.items()}

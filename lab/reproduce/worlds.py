@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from agent.errors import SetupError
-from agent.world import Question, World
+from agent.world import World
 from agent.world.names import Split
 from lab.reproduce.design import MIXES, QuestionList, WorldKind
-from lab.reproduce.study import QUESTIONS, Study
+from lab.reproduce.study import LISTED, Study
 from train.evaluation.datasets import write_questions
-from train.evaluation.questions import world_questions
+from train.evaluation.questions import GoldQuestion, read_questions
 from train.world.shards import make_world
 from train.world.writing import new_card, write_world
 
@@ -18,10 +18,9 @@ _KINDS_APART: Final = 1000
 """Between the seeds of two kinds of world."""
 _LISTS: Final = 500_000
 """Seeds of the lists' worlds begin here."""
-_MORE: Final = 3.0
-"""Questions that are made for each one of a list: not all fit it."""
-_PEOPLE_FACTOR: Final = 2
-"""A list's world has this many times the people of an evaluation's, so that it has enough questions."""
+_FEW: Final = 10
+"""Questions of a list's world, which no one reads: the builds write their own."""
+_BUNDLES: Final[dict[QuestionList, Literal["diverse", "same"]]] = {"pipeline": "diverse", "single": "same"}
 
 
 def evaluation_world(study: Study, kind: WorldKind, seed: int) -> Path:
@@ -40,10 +39,10 @@ def evaluation_world(study: Study, kind: WorldKind, seed: int) -> Path:
                 number,
                 split="dev",
                 people=said.people,
-                questions=said.questions,
+                questions=said.questions_of(kind),
                 mix=mix,
                 name=name,
-                difficulty=said.difficulty,
+                difficulty=said.difficulty_of(kind),
             )
         except ValueError as error:
             why = f"the world {kind} cannot be made: {error}: ask fewer questions, or name more people"
@@ -53,45 +52,45 @@ def evaluation_world(study: Study, kind: WorldKind, seed: int) -> Path:
 
 
 def question_lists(study: Study, seed: int) -> Path:
-    """Folder of the question lists of a seed: those of the user, or made here by the world's grammar.
+    """Folder of the question lists of a seed, each built as `cairn data build` builds one, of the same world.
 
-    Both are of one world, in the form that `cairn data build` leaves: `pipeline` holds questions whose gold documents
-    are of several sources, from few to many; `single` those of one source.
+    `pipeline` has bundles of several sources (duplicates out, clusters, filters, from few sources to many); `single`
+    the same of one source each.
 
     Raises:
         SetupError: the world is too small for them, or they cannot be written.
     """
-    folder = study.lists(seed)
-    if study.questions is not None or (folder / "single" / QUESTIONS).exists():
-        return folder
-    said = study.recipe.worlds
-    number, wanted = said.seed + _LISTS + seed, round(said.listed * _MORE)
-    mix, people = MIXES["plain"], _PEOPLE_FACTOR * said.people
-    try:
-        world = make_world(number, split="train", people=people, questions=wanted, mix=mix, difficulty=said.difficulty)
-    except ValueError as error:
-        raise SetupError(f"the question lists cannot be made: {error}: `listed` fewer, or name more people") from error
-    spread = sorted(world.questions, key=lambda question: _spread(world, question))
-    lists: dict[QuestionList, list[Question]] = {
-        "pipeline": [question for question in spread if _spread(world, question)[0] > 1],
-        "single": [question for question in spread if _spread(world, question)[0] == 1],
-    }
-    if (fewest := min(map(len, lists.values()))) < said.listed:
-        raise SetupError(f"of {wanted} questions only {fewest} fit one of the lists: `listed` fewer")
-    for name, questions in lists.items():
-        _write(study, world, number, "train", folder / name / "world", people=people)
-        write_questions(world_questions(_thinned(questions, said.listed)), folder / name / QUESTIONS)
+    folder, said = study.lists(seed), study.recipe.worlds
+    if not (folder / "world" / "world.json").exists():
+        number = said.seed + _LISTS + seed
+        world = make_world(number, split="train", people=said.list_people, questions=_FEW, difficulty=said.difficulty)
+        _write(study, world, number, "train", folder / "world", people=said.list_people)
+    for name, bundles in _BUNDLES.items():
+        if not (folder / name / LISTED).exists():
+            _build(study, seed, folder, name, bundles)
     return folder
 
 
-def _thinned(questions: Sequence[Question], number: int) -> list[Question]:
+def _build(study: Study, seed: int, folder: Path, name: QuestionList, bundles: Literal["diverse", "same"]) -> None:
+    from train.data.build import build
+    from train.data.finish import QUESTIONS
+    from train.data.inputs import WorldInput
+    from train.data.recipe import DataRecipe
+
+    said, inputs = study.recipe.worlds, WorldInput(str(folder / "world"))
+    recipe = DataRecipe(
+        name=name, seed=seed, documents=inputs.hashes(), thin_words=0, embedder=said.embedder, bundles=bundles
+    )
+    build(inputs, recipe, folder / name)
+    built = read_questions(folder / name / QUESTIONS)
+    if len(built) < said.listed:
+        raise SetupError(f"the build {name} leaves {len(built)} questions: `listed` fewer, or name more list_people")
+    write_questions(_thinned(built, said.listed), folder / name / LISTED)
+
+
+def _thinned(questions: Sequence[GoldQuestion], number: int) -> list[GoldQuestion]:
     """`number` of them, from the whole range of their order."""
     return [questions[at * len(questions) // number] for at in range(number)]
-
-
-def _spread(world: World, question: Question) -> tuple[int, int]:
-    """Sources and documents that are needed."""
-    return len({world.document(key).source for key in question.supporting}), len(question.supporting)
 
 
 def _write(study: Study, world: World, seed: int, split: Split, folder: Path, *, people: int) -> None:

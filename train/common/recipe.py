@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
 from agent.world.records import QuestionType
+from train.common.habit import Habit
 from train.common.recipe_files import as_model, read_table
 from train.common.worlds import WorldData
 
@@ -79,10 +80,18 @@ class SftData(WorldData):
     """Of trajectories of a noisy expert, who copies well and chooses badly, where a question allows it: for a
     deliberately weak start of reinforcement learning."""
 
+    habits: dict[str, dict[Habit, float]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """By protocol, the probability of each habit in a trajectory where the question allows it: for a start in which a
+    behaviour is uncertain. A protocol without habits has the oracle's trajectories."""
+
     @model_validator(mode="after")
     def _a_build_stands_alone(self) -> "SftData":
         if self.built and (self.rows or self.difficulty):
             raise ValueError("`built` brings its own world: leave out rows and difficulty")
+        if self.habits and self.noisy_share:
+            raise ValueError("`habits` and `noisy_share` are two kinds of noise: name one of them")
+        if any(not 0 <= share <= 1 for own in self.habits.values() for share in own.values()):
+            raise ValueError("a habit's probability is from 0 to 1")
         return self
 
 

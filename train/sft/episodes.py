@@ -1,7 +1,7 @@
 """Episodes of the oracle on the little world: the loop runs, and the oracle's turns are its policy."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -13,10 +13,13 @@ from agent.loop.budgets import Budgets
 from agent.plan import Plan
 from agent.policies.base import Chunk, Sampling
 from agent.protocols import TextProtocol
+from agent.sources.select import choose
 from agent.trace import Author, Event, Gathered, Planned, Searched, Segment, Trace
 from agent.world import Question, World
+from train.common.habit import Habit, Noise
 from train.sft.oracle import NotShown, Unreachable
-from train.sft.oracle.noisy import Noise, NoisyExpert
+from train.sft.oracle.habits import HabitExpert
+from train.sft.oracle.noisy import NoisyExpert
 from train.sft.oracle.teacher import Teacher
 
 _MANY: Final = 1_000_000
@@ -57,7 +60,9 @@ def episode(world: World, question: Question, protocol: TextProtocol, *, fill: b
         Unreachable: the protocol cannot answer it.
         NotShown: what its searches show is not enough to answer it rightly.
     """
-    return _episode_of(_rollout(world, question, protocol, Teacher(question, protocol, world.document, fill=fill)))
+    return _episode_of(
+        oracle_rollout(world, question, protocol, Teacher(question, protocol, world.document, fill=fill))
+    )
 
 
 def noisy_episode(expert: NoisyExpert, question: Question, protocol: TextProtocol, noise: Noise) -> Episode:
@@ -66,16 +71,50 @@ def noisy_episode(expert: NoisyExpert, question: Question, protocol: TextProtoco
     Raises:
         Unreachable: the question cannot be answered so under this protocol.
     """
-    for teacher in expert.teachers(question, protocol, noise):
+    return _first(expert.world, question, protocol, expert.teachers(question, protocol, noise), shows=noise)
+
+
+def habitual_episode(
+    expert: HabitExpert, question: Question, protocol: TextProtocol, habits: Collection[Habit]
+) -> Episode:
+    """What the loop makes of a question when the policy has these habits.
+
+    Raises:
+        Unreachable: the question cannot be answered so under this protocol.
+    """
+    teachers = expert.teachers(question, protocol, habits)
+    return _first(expert.world, question, protocol, teachers, shows=", ".join(habits))
+
+
+def _first(
+    world: World, question: Question, protocol: TextProtocol, teachers: Iterable[Teacher], *, shows: str
+) -> Episode:
+    """The episode of the first teacher that comes to an end."""
+    for teacher in teachers:
         with suppress(NotShown, Unreachable):
-            return _episode_of(_rollout(expert.world, question, protocol, teacher))
-    raise Unreachable(f"there is no trajectory with {noise} for it")
+            return _episode_of(oracle_rollout(world, question, protocol, teacher))
+    raise Unreachable(f"there is no trajectory with {shows} for it")
 
 
-def _rollout(world: World, question: Question, protocol: TextProtocol, teacher: Teacher) -> Trace:
+def oracle_rollout(
+    world: World, question: Question, protocol: TextProtocol, teacher: Teacher, *, only: Sequence[str] = ()
+) -> Trace:
+    """What the loop makes of a question when a teacher writes the turns.
+
+    Args:
+        world: that is searched.
+        question: of the world.
+        protocol: of the rollout.
+        teacher: of this question.
+        only: sources that answer; empty: all of the world.
+
+    Raises:
+        Unreachable, NotShown: the teacher comes to no answer.
+    """
     protocol = protocol.model_copy(update={"fills": "fill" in protocol.tags})
     policy = _OraclePolicy(teacher, protocol)
-    agent = Agent(policy, protocol, world.sources(), budgets=_BUDGETS)
+    sources = choose(world.sources(), only) if only else world.sources()
+    agent = Agent(policy, protocol, sources, budgets=_BUDGETS)
     trace = asyncio.run(agent.run(agent.new_trace(question.question, history=question.history), emit=policy.observe))
     assert trace.stopped is not None
     assert trace.stopped.reason == "answered", trace.stopped.detail

@@ -15,7 +15,7 @@ from agent.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.parallel.spread import mapped
 from agent.policies.model_folder import with_passages
-from agent.protocols import TextProtocol, protocol_named
+from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.world import Question, World
 from agent.world.records import QuestionType
 from train.common.recipe import LossWeights, SftData, SftRecipe
@@ -23,8 +23,9 @@ from train.data.built import read_built
 from train.data.finish import QUESTIONS
 from train.distill.rows import TrainingRow, read_rows
 from train.safety.manifest import hash_of
-from train.sft.episodes import Episode, EpisodePiece, episode, noisy_episode
+from train.sft.episodes import Episode, EpisodePiece, episode, habitual_episode, noisy_episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
+from train.sft.oracle.habits import HabitExpert, drawn_habits, possible_habits
 from train.sft.oracle.noisy import NoisyExpert, draw, noises
 from train.sft.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
 
@@ -265,11 +266,11 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
     for world in _worlds(data, world_seed, world_seed - recipe.seed * 1_000_000, data.questions_per_world, stage.mix):
         noise = random.Random(f"poor {recipe.seed} {world_seed}")
-        expert = NoisyExpert(world) if data.noisy_share else None
+        expert = NoisyExpert(world) if data.noisy_share else HabitExpert(world) if data.habits else None
         for question in world.questions:
             protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
             fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
-            noisy = _noisy(expert, question, protocol, data.noisy_share, noise) if expert else None
+            noisy = _noisy(expert, question, protocol, data, noise) if expert else None
             if noisy:
                 rows = to_rows(noisy, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
             else:
@@ -288,19 +289,24 @@ def _worlds(
 
 
 def _noisy(
-    expert: NoisyExpert, question: Question, protocol: TextProtocol, share: float, rng: random.Random
+    expert: NoisyExpert | HabitExpert, question: Question, protocol: TextProtocol, data: SftData, rng: random.Random
 ) -> Episode | None:
     """A noisy episode, if one is drawn and can be made."""
-    noise = draw(rng, share, noises(question, protocol))
     try:
+        if isinstance(expert, HabitExpert):
+            own = data.habits.get(protocol.name, {})
+            habits = drawn_habits(rng, own, possible_habits(question, protocol))
+            return habitual_episode(expert, question, protocol, habits) if habits else None
+        noise = draw(rng, data.noisy_share, noises(question, protocol))
         return noisy_episode(expert, question, protocol, noise) if noise else None
     except LookupError:
         return None
 
 
 def spoken(data: SftData, name: str) -> TextProtocol:
-    """A protocol as it is trained on."""
-    return with_passages(protocol_named(name), data.passages)
+    """A protocol as it is trained on, by its name or its file."""
+    protocol = load_protocol(Path(name)) if name.endswith(".toml") else protocol_named(name)
+    return with_passages(protocol, data.passages)
 
 
 def _at_most(protocol: TextProtocol, most: int) -> TextProtocol:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.errors import SetupError
-from lab.reproduce.design import Arm, Direction, Paper, Training, arm_of
+from lab.reproduce.design import BASELINES, Arm, Direction, Paper, Training, arm_of
 from lab.reproduce.papers.dag import DAG
 from lab.reproduce.papers.evidence import EVIDENCE
 from lab.reproduce.papers.kg import KG
@@ -42,6 +42,12 @@ def all_arms() -> dict[str, Arm]:
 
 
 def arms_of(directions: Iterable[Direction]) -> list[Arm]:
-    """The arms that these directions compare, each once, in their order."""
+    """The arms that these directions compare or check, each once, in their order.
+
+    Whose oracle is among them, of that protocol the start and the policy that it was made from are, too.
+    """
     there = all_arms()
-    return list({side.arm: there[side.arm] for one in directions for side in one.sides}.values())
+    names = [side.arm for one in directions for side in one.sides]
+    labels = [name.removesuffix("-oracle") for name in names if name.endswith("-oracle")]
+    beside = [f"{label}-{who}" for label in labels for who in BASELINES]
+    return [there[name] for name in dict.fromkeys([*names, *beside])]

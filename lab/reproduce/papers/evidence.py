@@ -1,64 +1,113 @@
-"""R-Search with its evidence (RSTool) in miniature: the evidence's reward, GRPO and PPO, evidence for another model."""
+"""R-Search with its evidence (RSTool) in miniature: the evidence, GRPO and PPO, evidence for another model."""
 
 from typing import Any, Final
 
 from lab.cli.reader import CHECKPOINT
-from lab.reproduce.design import START, Arm, Direction, Expected, Paper, Side, Training, sides
+from lab.reproduce.design import (
+    AREA,
+    CURVES,
+    INFERRED,
+    Arm,
+    Check,
+    Direction,
+    Expected,
+    Paper,
+    Side,
+    Training,
+    baselines,
+    differs,
+    more,
+    room,
+    sides,
+    uncertain,
+)
+from lab.reproduce.power import Spread
 
 _PROTOCOL: Final = "evidence"
 FULL: Final = "evidence-grpo"
-_SETTINGS: Final = {"variant": "printed"}
-_REWARD: Final = [{"name": "evidence", "settings": _SETTINGS}]
+WITHOUT: Final = "evidence-without"
+_OF_ITS_OWN: Final = "evidence_without"
+"""The protocol without the block."""
+_READER: Final[dict[str, Any]] = {
+    "local_reader": str(CHECKPOINT),
+    "reward": [{"name": "evidence", "settings": {"variant": "printed"}}],
+}
+_OUTCOME: Final[dict[str, Any]] = {
+    "reward": [{"name": "outcome", "settings": {"variant": "printed", "answer": "f1", "format_bonus": 0.2}}],
+}
 _PPO: Final[dict[str, Any]] = {
     "kind": "ppo",
-    "learning": {"name": "ppo", "lam": 0.95, "critic_lr": 3e-4, "critic_epochs_first": 4},
+    "learning": {"name": "ppo", "lam": 0.95, "critic_lr": 1e-3, "critic_epochs_first": 8},
     "optimizer": {"bf16": False},
 }
+_EVIDENCE: Final = uncertain(_PROTOCOL, "evidence_gold", "the start's evidence holds a gold answer at times")
+_HANDED: Final = "handed-over"
+_DEPARTURES: Final = (
+    "a span reader of two million parameters, trained in little worlds, for Llama-3.2-3B",
+    "KL weight 0, a dozen steps from a start that was taught the format",
+)
 
 
-def _training(name: str, says: str, changes: dict[str, Any]) -> Training:
-    return Training(name=name, says=says, protocol=_PROTOCOL, changes={"local_reader": str(CHECKPOINT), **changes})
+def _handed(metric: str) -> Side:
+    return Side(arm=_HANDED, metric=metric)
 
 
 def _against_reader(plain: str) -> Expected:
-    evidence = Side(arm="handed-over", metric="em_evidence")
-    return Expected(first=evidence, second=Side(arm="handed-over", metric=plain))
+    return Expected(first=_handed("em_evidence"), second=_handed(plain), margin=0.025, spread=INFERRED)
 
 
-_TRAININGS: Final = (
-    _training(FULL, "GRPO by answer, evidence and format; a reader of another architecture answers from the evidence",
-              {"reward": _REWARD}),
-    _training("evidence-unrewarded", "GRPO without the reader's share",
-              {"reward": [{"name": "evidence", "settings": _SETTINGS, "weights": {"evidence": 0.0}}]}),
-    _training("evidence-ppo", "PPO by the same reward, as many rollouts a step", {"reward": _REWARD, **_PPO}),
-)  # fmt: skip
+def _training(name: str, says: str, changes: dict[str, Any], protocol: str = _PROTOCOL) -> Training:
+    return Training(name=name, says=says, protocol=protocol, changes=changes)
+
 
 EVIDENCE: Final = Paper(
     name="evidence",
     title="R-Search with RSTool",
-    trainings=_TRAININGS,
+    trainings=(
+        _training(FULL, "GRPO by answer, evidence and format; a reader of another architecture answers from the "
+                  "evidence", _READER),
+        _training(WITHOUT, "GRPO by answer and format, in rollouts without evidence", _OUTCOME, _OF_ITS_OWN),
+        _training("evidence-ppo", "PPO by the reward of the first, as many rollouts a step", {**_READER, **_PPO}),
+    ),
     arms=(
-        Arm(name="handed-over", says="our evidence in a reader's hands", protocol=_PROTOCOL, reader=True),
-        Arm(name="evidence-start", says="the shared start, untrained", policy=START, protocol=_PROTOCOL),
+        *baselines(_PROTOCOL, "plain"),
+        *baselines(_OF_ITS_OWN, "plain", WITHOUT),
+        Arm(name=_HANDED, says="the trained policy's evidence in the reader's hands", policy=FULL,
+            protocol=_PROTOCOL, reader=True),
     ),
     directions=(
         Direction(
             name="evidence.reward",
             paper="evidence",
             claim="The evidence and its reward are better than none.",
-            figures="better on nearly all sets, but 7B on Bamboogle EM 42.4 < 44.0",
+            figures="mean F1 over seven sets, 3B .524 / .492, 7B .586 / .572; 7B on Bamboogle EM 42.4 < 44.0",
             place="table 3",
-            expected=sides(FULL, "evidence-unrewarded"),
-            cannot="Only the reward is taken away; a policy without evidence blocks would need another start.",
+            manipulated="the block, and its parts of the reward",
+            margin_from="half of .032, the 3B model's",
+            expected=sides(FULL, WITHOUT, metric=AREA, margin=0.016, spread=CURVES),
+            checks=(
+                _EVIDENCE,
+                room(_PROTOCOL),
+                room(WITHOUT),
+                more(FULL, "evidence-start", "evidence_gold", "the reward makes evidence that holds the answer"),
+            ),
+            departures=("the start knows both forms, each by a prompt of its own", *_DEPARTURES),
         ),
         Direction(
             name="evidence.grpo",
             paper="evidence",
             claim="GRPO is better than PPO.",
-            figures="faster and higher, but 3B on Bamboogle F1 49.8 < 50.0",
+            figures="mean F1 over seven sets, 3B .524 / .496, 7B .586 / .545; 3B on Bamboogle 49.8 < 50.0",
             place="table 4, figure 3",
-            expected=sides(FULL, "evidence-ppo"),
-            cannot="One setting of each; a critic has few steps to learn anything in.",
+            manipulated="the optimiser",
+            margin_from="half of .034, the mean of both sizes",
+            expected=sides(FULL, "evidence-ppo", metric=AREA, margin=0.017, spread=CURVES),
+            checks=(
+                _EVIDENCE,
+                room(_PROTOCOL),
+                more("evidence-ppo", "evidence-start", "em", "PPO has learned something: it beats its own start"),
+            ),
+            departures=("one setting of each", *_DEPARTURES),
         ),
         Direction(
             name="evidence.handed-over",
@@ -66,8 +115,17 @@ EVIDENCE: Final = Paper(
             claim="Evidence handed to another model is better than what that model retrieves plainly.",
             figures="above vanilla retrieval for each model",
             place="figure 2",
+            manipulated="what the reader is given: the evidence, or passages of one search",
+            margin_from="the paper's figure is a plot; about .05",
             expected=(_against_reader("em_top_5"), _against_reader("em_as_many_as_fit")),
-            cannot="The other model is a small span reader that was trained on the same kind of world.",
+            checks=(
+                Check(kind="differs", first=_handed("given_evidence"), second=_handed("given_top_5"),
+                      says="the reader is given other shares of the gold passages"),
+                Check(kind="room", first=Side(arm="evidence-oracle"), second=_handed("em_top_5"),
+                      says="plain retrieval leaves the reader at least .15 below the oracle"),
+            ),
+            departures=("as many characters in each condition", *_DEPARTURES[:1]),
+            larger_because="a question of several hops names what its last passage does not",
         ),
         Direction(
             name="evidence.more-searches",
@@ -75,8 +133,18 @@ EVIDENCE: Final = Paper(
             claim="Searches a question grow during training.",
             figures="the curve rises",
             place="figure 3",
-            expected=sides(FULL, "evidence-start", metric="searches", margin=0.1),
-            cannot="The start was taught to stop too early, so there is room to grow; a base model has other reasons.",
+            manipulated="steps of GRPO",
+            margin_from="the paper's figure is a plot; a tenth of a search",
+            expected=sides(FULL, "evidence-start", metric="searches", margin=0.1,
+                           spread=Spread(seeds=0.1, questions=0.7)),
+            checks=(
+                uncertain(_PROTOCOL, "all_gold", "the start searches to the end at times", but=("chain1", "choice")),
+                room(_PROTOCOL),
+                differs(FULL, "evidence-start", "em", "the training changes answers"),
+            ),
+            departures=("the start was taught to stop too early at times; a base model has other reasons",
+                        *_DEPARTURES),
         ),
     ),
-)
+    untested=(),
+)  # fmt: skip

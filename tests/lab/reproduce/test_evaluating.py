@@ -1,98 +1,89 @@
-"""What is particular about an arm: fewer queries a search, vectors instead of BM25, question lists."""
+"""What is particular about an arm: the oracle, question lists from builds, protocols of its own, worlds of a kind."""
 
-import asyncio
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from agent.build.agent import build_policy
-from agent.policies.base import Sampling
-from agent.policies.embedded import EmbeddedPolicy
-from agent.protocols import protocol_named
-from agent.settings import CairnSettings
-from agent.sources.base import SearchRequest
+from agent.trace import Evidenced, Merged, Planned, Trace
 from agent.world import load_world
-from lab.reproduce.dense import dense_sources
-from lab.reproduce.narrow import NarrowPolicy
-from lab.reproduce.study import CHECKPOINTS, SHIPPED_RECIPE, read_study
+from lab.reproduce.behaviour import behaviour
+from lab.reproduce.design import ORACLE, Arm
+from lab.reproduce.evaluating import evaluate
+from lab.reproduce.papers import trainings
+from lab.reproduce.protocols import changed_protocol, protocol_name
+from lab.reproduce.study import LISTED, SHIPPED_RECIPE, read_study
 from lab.reproduce.worlds import evaluation_world, question_lists
 from tests.lab.reproduce.small import small_study
+from tests.train.sft.test_episodes import episodes, rollout
+from train.data.folder import STEPS
 from train.evaluation.questions import read_questions
-from train.world.shards import make_world
 
-pytestmark = [pytest.mark.train, pytest.mark.anyio]
-
-
-async def first_turn(queries: int) -> str:
-    protocol = protocol_named("multisearch")
-    policy = build_policy(CairnSettings(checkpoint=CHECKPOINTS / "tiny-v2" / "ct2"))
-    assert isinstance(policy, EmbeddedPolicy)
-    narrow = NarrowPolicy(policy, queries) if queries else policy
-    question = make_world(3, split="dev", people=30, questions=1, mix={"chain1": 1.0}).questions[0]
-    context = narrow.open(protocol, question.question)
-    stop = [protocol.closing("search"), protocol.closing("answer")]
-    try:
-        async with asyncio.timeout(60):
-            return "".join([chunk.text async for chunk in context.generate(Sampling(), stop=stop, max_tokens=96)])
-    finally:
-        await policy.aclose()
+pytestmark = pytest.mark.train
 
 
-@pytest.mark.parametrize("queries", [1, 2])
-async def test_a_search_ends_behind_the_last_query_that_it_may_have(queries: int):
-    whole, cut = await first_turn(0), await first_turn(queries)
-    _, _, searched = whole.partition("<search>")
-    wanted = searched.removesuffix("</search>").split(",")
-    assert len(wanted) == 3
-    assert cut == whole.partition("<search>")[0] + "<search>" + ",".join(wanted[:queries]) + "</search>"
+def hear(*said: object) -> None:
+    """Of the progress, which is shown elsewhere."""
 
 
-class Letters:
-    """An encoder whose vectors count letters."""
-
-    def encode_queries(self, queries: list[str]) -> np.ndarray:
-        return self.encode_passages(queries)
-
-    def encode_passages(self, texts: list[str]) -> np.ndarray:
-        counts = np.array([[text.lower().count(letter) + 1e-6 for letter in "abcdefghij"] for text in texts])
-        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+def traces(name: str) -> list[tuple[tuple[str, ...], Trace]]:
+    return [(question.answers, rollout(question, made, name)) for question, made in episodes(name)[:12]]
 
 
-async def test_vectors_rank_the_same_passages_behind_each_name():
-    world = make_world(3, split="dev", people=30)
-    sources = dense_sources(world, Letters())  # pyright: ignore[reportArgumentType] - what is used of it
-    document = next(one for one in world.documents if one.source == "news")
-    found = await sources["all"].search(SearchRequest(f"{document.title}. {document.text}", limit=3))
-    assert (found.passages[0].id, found.passages[0].rank, len(found.passages)) == (document.id, 1, 3)
-    assert {p.source for p in (await sources["kg"].search(SearchRequest("abc", limit=5))).passages} == {"kg"}
-    assert "kg" not in {p.source for p in (await sources["documents"].search(SearchRequest("abc", limit=50))).passages}
+def test_the_oracle_answers_through_the_protocols_own_searches(tmp_path: Path):
+    study = small_study(tmp_path)
+    arm = Arm(name="x", says="x", policy=ORACLE, protocol="multisearch", world="plain")
+    world = evaluation_world(study, "plain", 1)
+    answers = evaluate(arm, world=world, policy=tmp_path, out=tmp_path / "all", show=hear)
+    assert set(answers) == {question.id for question in load_world(world).questions}
+    assert sum(one["em"] for one in answers.values()) >= 0.8 * len(answers)
+    assert any(one.get("three_queries") for one in answers.values())
+    web = evaluate(arm.model_copy(update={"sources": ("arxiv",)}), world=world, policy=tmp_path,
+                   out=tmp_path / "arxiv", show=hear)  # fmt: skip
+    assert sum(one["em"] for one in web.values()) < sum(one["em"] for one in answers.values())
 
 
-def test_the_lists_part_questions_over_several_sources_from_those_over_one(tmp_path: Path):
+def test_behaviours_are_read_off_a_rollout():
+    for answers, trace in traces("multisearch"):
+        did = behaviour(trace, answers)
+        sent = [len(step.plan.nodes) for step in trace.steps if isinstance(step, Planned)]
+        assert did["searched"] == bool(sent)
+        assert did["queries"] == (sum(sent) / len(sent) if sent else None)
+        assert did["three_queries"] == (sum(number > 2 for number in sent) / len(sent) if sent else None)
+        merged = " ".join(step.text for step in trace.steps if isinstance(step, Merged))
+        assert did["merge_gold"] == (float(any(one in merged for one in answers)) if sent else None)
+    searched = [(answers, trace) for answers, trace in traces("evidence") if behaviour(trace, answers)["searched"]]
+    assert searched
+    for answers, trace in searched:
+        written = any(isinstance(step, Evidenced) for step in trace.steps)
+        assert written or behaviour(trace, answers)["evidence_gold"] == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_lists_are_builds_over_several_sources_and_over_one(tmp_path: Path):
     study = small_study(tmp_path)
     folder = question_lists(study, 1)
-    world = load_world(folder / "pipeline" / "world")
+    world = load_world(folder / "world")
     of = {document.id: document.source for document in world.documents}
-    sources = {
-        name: [len({of[key] for key in one.supporting}) for one in read_questions(folder / name / "questions.jsonl")]
-        for name in ("pipeline", "single")
-    }
+    listed = {name: read_questions(folder / name / LISTED) for name in ("pipeline", "single")}
+    sources = {name: [len({of[key] for key in one.supporting}) for one in own] for name, own in listed.items()}
     assert sources["single"] == [1] * study.recipe.worlds.listed
     assert len(sources["pipeline"]) == study.recipe.worlds.listed
-    assert sources["pipeline"] == sorted(sources["pipeline"])
     assert min(sources["pipeline"]) > 1
-    assert load_world(folder / "single" / "world").documents == world.documents
+    assert (folder / "pipeline" / STEPS).exists(), "what each step of the build left out is kept"
+    recipe = study.rl_recipe(trainings()["pipeline-questions"], 1)
+    assert recipe.data.questions == folder / "pipeline" / LISTED
+    assert str(folder / "world") in str(recipe.data.search)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
-def test_the_shipped_recipe_has_room_for_its_lists(tmp_path: Path, seed: int):
-    study = read_study(SHIPPED_RECIPE, tmp_path)
-    folder = question_lists(study, seed)
-    for name in ("pipeline", "single"):
-        assert len(read_questions(folder / name / "questions.jsonl")) == study.recipe.worlds.listed
+def test_a_changed_protocol_is_a_file_and_the_studys_own_is_found_by_its_name(tmp_path: Path):
+    study = small_study(tmp_path)
+    assert study.protocol(trainings()["multisearch-gdpo"]) == "multisearch"
+    assert Path(study.protocol(trainings()["multisearch-one"])).is_file()
+    assert Path(protocol_name("evidence_without")).is_file()
+    assert changed_protocol("kg", {}, label="x", folder=tmp_path) == "kg"
 
 
 def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tmp_path: Path):
@@ -101,3 +92,9 @@ def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tm
     assert first == again
     assert load_world(first).documents != load_world(other).documents
     assert {question.type for question in load_world(first).questions} >= {"known", "chain1"}
+
+
+def test_a_kind_of_world_may_be_harder_and_have_fewer_questions(tmp_path: Path):
+    worlds = read_study(SHIPPED_RECIPE, tmp_path).recipe.worlds
+    assert worlds.difficulty_of("hard").noise > worlds.difficulty_of("plain").noise == worlds.difficulty.noise
+    assert worlds.questions_of("hops") < worlds.questions_of("plain") == worlds.questions

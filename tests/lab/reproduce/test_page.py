@@ -1,4 +1,4 @@
-"""The page: it shows the design before anything ran, and the verdicts of what was evaluated."""
+"""The page: it shows what is to come before anything ran, and the verdicts, checks and curves of what was evaluated."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -9,148 +9,105 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from agent.errors import SetupError
-from lab.reproduce.findings import Findings, findings_of, read_findings
-from lab.reproduce.jobs import jobs_of
+from lab.reproduce.findings import Findings, findings_of
 from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import directions_of
 from lab.reproduce.report import write_report
+from lab.reproduce.starts import start_rows
 from lab.reproduce.study import Study
-from tests.lab.reproduce.small import small_study
+from tests.lab.reproduce.small import keep, small_study
 
 pytestmark = pytest.mark.train
 
 
-def found(study: Study, earlier: Findings | None = None) -> Findings:
-    return findings_of(study, Ledger(study.out), earlier)
+def found(study: Study) -> Findings:
+    return findings_of(study, Ledger(study.out))
 
 
-def page_of(study: Study, folder: Path, earlier: Findings | None = None) -> str:
-    write_report(study, found(study, earlier), folder)
+def page_of(study: Study, folder: Path) -> str:
+    write_report(study, found(study), folder)
     return (folder / "reproduction.md").read_text(encoding="utf-8")
 
 
-def keep(study: Study, name: str, seed: int, em: list[float]) -> None:
-    """As a job leaves it that was done by the study's plan."""
-    job = next(one for one in jobs_of(study, directions_of("all")) if one.name == f"evaluated/{name}/{seed}")
-    ledger = Ledger(study.out)
-    ledger.begin(job.name, job.plan)
-    ledger.end(job.name, 1.0, {})
-    folder = study.answers_folder(name, seed)
-    folder.mkdir(parents=True)
-    rows = {str(n): {"type": "chain1", "em": value, "f1": value} for n, value in enumerate(em)}
-    (folder / "answers.json").write_text(json.dumps(rows), encoding="utf-8")
+def keep_graph(study: Study, *, oracle: float = 1.0) -> None:
+    """The answers of `kg.graph`: half of the questions are answered without the graph, and all with it."""
+    for seed in study.seeds:
+        keep(study, "graph-and-documents", seed, {"em": [1.0] * 30, "searches": [4.0] * 30})
+        keep(study, "documents-alone", seed, {"em": [0.0] * (14 + seed) + [1.0] * (16 - seed), "searches": [2.0] * 30})
+        keep(study, "kg-oracle", seed, {"em": [oracle] * 30})
 
 
-def test_before_anything_ran_the_page_holds_the_rule_and_every_claim(tmp_path: Path):
+def test_before_anything_ran_the_page_holds_every_claim(tmp_path: Path):
     study = small_study(tmp_path)
     page = page_of(study, tmp_path)
     for one in directions_of("all"):
         assert f"### {one.name}" in page
         assert one.claim in page
-    assert "excludes 0 in the claim's direction" in page
     assert page.count("not finished") > len(directions_of("all"))
     assert not list((tmp_path / "reproduction").glob("*.svg"))
 
 
-def test_what_was_evaluated_is_shown_with_its_interval_its_verdict_and_a_plot(tmp_path: Path):
-    study = small_study(tmp_path, seeds=(1, 2))
-    for seed in study.seeds:
-        keep(study, "graph-and-documents", seed, [1.0] * 30)
-        keep(study, "documents-alone", seed, [0.0] * 15 + [1.0] * 15)
+def test_what_was_evaluated_is_shown_with_its_interval_its_checks_its_verdict_and_a_plot(tmp_path: Path):
+    study = small_study(tmp_path, seeds=3)
+    keep_graph(study)
     page = page_of(study, tmp_path)
-    row = next(line for line in page.splitlines() if line.startswith("| `graph-and-documents` | > `documents-alone`"))
-    assert "| 1.000 | 0.500 | +0.500" in row
-    assert "| 60, 2 | **holds** |" in row
+    row = next(line for line in page.splitlines() if line.startswith("| `graph-and-documents` > `documents-alone`"))
+    assert "| 1.000 | 0.467 | +0.533 (+0.451 to +0.616)" in row
+    assert "| 90, 3 | **holds** |" in row
+    assert "| the graph is searched (`graph-and-documents` ≠ `documents-alone`: searches) | +2.000" in page
+    assert (
+        "[kg.graph](#kggraph) | Graph and documents are better than documents alone at inference. | **holds** | the same"
+        in page
+    )
     plot = (tmp_path / "reproduction" / "kg.svg").read_text(encoding="utf-8")
     texts = list(ET.fromstring(plot).itertext())
     assert "kg.graph / documents-alone" in texts
     assert "undecided" not in texts
     assert texts[-2] == "holds", "the colours that occur are explained below the rows"
     kept = json.loads((tmp_path / "reproduction" / "figures.json").read_text(encoding="utf-8"))
-    verdicts = {one["name"]: one["verdict"] for one in kept["directions"]}
-    assert verdicts["kg.graph"] == "holds"
-    assert verdicts["kg.rewards"] == "not run"
+    verdicts = {one["name"]: one for one in kept["directions"]}
+    assert verdicts["kg.graph"]["verdict"] == "holds"
+    assert [check["passed"] for check in verdicts["kg.graph"]["checked"]] == [True, True]
+    assert verdicts["kg.rewards"]["verdict"] == "not run"
+
+
+def test_a_claim_without_room_to_the_oracle_is_shown_as_one_that_cannot_be_seen(tmp_path: Path):
+    study = small_study(tmp_path, seeds=3)
+    keep_graph(study, oracle=0.5)
+    page = page_of(study, tmp_path)
+    assert "Here: cannot be seen here." in page
+    assert "**failed** |" in page
+    assert found(study).rulings["kg.graph"].verdict == "cannot be seen here"
+
+
+def test_the_course_of_a_training_is_in_the_table_of_arms_and_in_a_plot(tmp_path: Path):
+    study = small_study(tmp_path, seeds=2, steps=2, points=2)
+    for seed in study.seeds:
+        figures = {"em": [1.0] * 4, "em_1": [0.0, 0.0, 1.0, 1.0], "em_2": [1.0] * 4, "area": [0.5, 0.5, 1.0, 1.0]}
+        keep(study, "dag-trained", seed, figures)
+    page = page_of(study, tmp_path)
+    row = next(line for line in page.splitlines() if line.startswith("| `dag-trained` | GRPO"))
+    assert "| 0.500 → 1.000 |" in row
+    plot = (tmp_path / "reproduction" / "dag-curves.svg").read_text(encoding="utf-8")
+    assert [text for text in ET.fromstring(plot).itertext() if text.strip()][-1] == "dag-trained"
+
+
+def test_the_starts_behaviours_are_shown_with_their_probability_and_what_they_pay(tmp_path: Path):
+    study = small_study(tmp_path, seeds=2)
+    for seed in study.seeds:
+        keep(study, "multisearch-start-sampled", seed,
+             {"em": [1.0, 1.0, 0.0, 1.0], "three_queries": [1.0, 1.0, 0.0, 0.0], "merge_gold": [1.0] * 4})  # fmt: skip
+    rows = {row.says: row for row in start_rows(found(study).found)}
+    assert (rows["rounds of three queries"].em_with, rows["rounds of three queries"].em_without) == (1.0, 0.5)
+    assert (rows["rounds of three queries"].uncertain, rows["merges with the answer"].uncertain) == (True, False)
+    page = page_of(study, tmp_path)
+    assert "| `multisearch-start-sampled` | merges with the answer | 1.000 (1.000 to 1.000) | 0.750 | – |" in page
 
 
 def test_what_another_plan_made_is_not_shown(tmp_path: Path):
-    study = small_study(tmp_path)
-    for name, em in (("graph-and-documents", 1.0), ("documents-alone", 0.0)):
-        keep(study, name, 1, [em] * 30)
-    assert verdict_of(study, "kg.graph") == "holds"
+    study = small_study(tmp_path, seeds=2)
+    keep_graph(study)
+    assert found(study).rulings["kg.graph"].verdict == "holds"
     worlds = study.recipe.worlds.model_copy(update={"people": 41})
     other = replace(study, recipe=study.recipe.model_copy(update={"worlds": worlds}))
-    assert verdict_of(other, "kg.graph") == "not run"
-
-
-def verdict_of(study: Study, name: str) -> str:
-    return found(study).rulings[name].verdict
-
-
-def begun(folder: Path) -> Study:
-    """A study of which one claim is judged, on its page in `folder`; another has one seed of two."""
-    study = small_study(folder, seeds=(1, 2))
-    for seed in study.seeds:
-        keep(study, "graph-and-documents", seed, [1.0] * 30)
-        keep(study, "documents-alone", seed, [0.0] * 15 + [1.0] * 15)
-    keep(study, "short-context", 1, [0.0] * 30)
-    page_of(study, folder)
-    return study
-
-
-def test_another_folder_goes_on_from_a_page_and_shows_what_was_judged_there(tmp_path: Path):
-    first = begun(tmp_path)
-    second = replace(first, out=tmp_path / "another")
-    earlier = read_findings(second, tmp_path)
-    assert earlier.rulings.keys() == {"kg.graph"}, "a claim that lacks a seed is tested again"
-    keep(second, "short-context", 1, [1.0] * 30)
-    page = page_of(second, tmp_path / "second", earlier)
-    assert "1 of them were judged by an earlier run of the same plan" in page
-    own = {line for line in page_of(first, tmp_path).splitlines() if "documents-alone" in line}
-    assert len(own) == 2
-    assert own <= set(page.splitlines()), "the row of the inequality and that of the arm are those of the first run"
-    assert "| `short-context` | a quarter of the context, one passage each | kg, plain | – | 1 | 1.000 |" in page
-    plot = (tmp_path / "second" / "reproduction" / "kg.svg").read_text(encoding="utf-8")
-    assert plot.count("kg.graph / documents-alone") == 1
-    third = read_findings(replace(first, out=tmp_path / "third"), tmp_path / "second")
-    assert third.rulings == earlier.rulings
-
-
-def test_what_this_folder_judged_itself_stands_before_an_earlier_ruling(tmp_path: Path):
-    first = begun(tmp_path)
-    second = replace(first, out=tmp_path / "another")
-    for seed in second.seeds:
-        keep(second, "graph-and-documents", seed, [1.0] * 30)
-        keep(second, "documents-alone", seed, [1.0] * 30)
-    both = found(second, read_findings(second, tmp_path))
-    assert both.rulings["kg.graph"].judged[0].difference.value == 0.0
-    assert not both.earlier
-
-
-def test_a_page_of_another_plan_is_refused(tmp_path: Path):
-    study = begun(tmp_path)
-    worlds = study.recipe.worlds.model_copy(update={"people": 41})
-    other = replace(study, recipe=study.recipe.model_copy(update={"worlds": worlds}))
-    with pytest.raises(SetupError, match="no claim there was judged by this plan"):
-        read_findings(other, tmp_path)
-    for seeds in ((1, 2, 3), (1,)):
-        with pytest.raises(SetupError, match="no claim there was judged by this plan"):
-            read_findings(replace(study, seeds=seeds), tmp_path)
-
-
-def test_a_claim_that_says_something_else_by_now_is_tested_again(tmp_path: Path):
-    study = begun(tmp_path)
-    path = tmp_path / "reproduction" / "figures.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"margin": 0.05', '"margin": 0.2'), encoding="utf-8")
-    with pytest.raises(SetupError, match="no claim there"):
-        read_findings(study, tmp_path)
-
-
-def test_figures_that_are_missing_or_damaged_are_reported(tmp_path: Path):
-    study = small_study(tmp_path)
-    with pytest.raises(SetupError, match="name the folder of an earlier page"):
-        read_findings(study, tmp_path)
-    (tmp_path / "reproduction").mkdir()
-    (tmp_path / "reproduction" / "figures.json").write_text('{"name": "x"}', encoding="utf-8")
-    with pytest.raises(SetupError, match="holds no figures of `cairn reproduce`"):
-        read_findings(study, tmp_path)
+    assert found(other).rulings["kg.graph"].verdict == "not run"

@@ -14,10 +14,11 @@ pytest.importorskip("trl")
 
 from agent.cli import run as cairn  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
+from lab.reproduce.evaluating import read_answers  # noqa: E402
 from lab.reproduce.findings import findings_of  # noqa: E402
-from lab.reproduce.jobs import jobs_of  # noqa: E402
+from lab.reproduce.jobs import jobs_for, jobs_of  # noqa: E402
 from lab.reproduce.ledger import Ledger  # noqa: E402
-from lab.reproduce.papers import directions_of  # noqa: E402
+from lab.reproduce.papers import all_arms, directions_of  # noqa: E402
 from lab.reproduce.run import is_done, reproduce  # noqa: E402
 from lab.reproduce.study import Study, read_study  # noqa: E402
 from tests.lab.reproduce.small import HUB, small_study, write_recipes  # noqa: E402
@@ -42,8 +43,8 @@ def verdicts(study: Study) -> dict[str, str]:
 def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe, out = write_recipes(tmp_path, steps=2), tmp_path / "out"
-    command = ["reproduce", "dag", *ONLY, "--out", str(out), "--seeds", "1"]
+    recipe, out = write_recipes(tmp_path, steps=2, points=2), tmp_path / "out"
+    command = ["reproduce", "dag", *ONLY, "--out", str(out)]
     command += ["--recipe", str(recipe), "--processes", "1", "--start", str(HUB)]
     killed = subprocess.Popen(
         [sys.executable, "-m", "agent.cli", *command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
@@ -66,37 +67,37 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(
     assert after["start"] == before["start"]
     assert after["trained/dag-trained/1"]["sessions"] == 2
     assert after["trained/dag-trained/1"]["figures"]["steps"] == 2
-    assert {"evaluated/dag-trained/1", "evaluated/dag-start/1"} <= {
-        name for name, entry in after.items() if entry["done"]
-    }
+    done = {name.split("/")[1] for name, entry in after.items() if entry["done"] and name.startswith("evaluated/")}
+    assert done == {"dag-trained", "dag-start", "dag-start-sampled", "dag-untouched", "dag-oracle"}
+    answers = json.loads((out / "evaluated" / "dag-trained" / "1" / "answers.json").read_text(encoding="utf-8"))
+    assert all({"em_1", "em_2", "area", "searched"} <= set(one) for one in answers.values())
     page = (out / "reproduction.md").read_text(encoding="utf-8")
-    assert "| `dag-trained` | > `dag-start` | EM |" in page
+    assert "| `dag-trained` > `dag-start`: EM |" in page
     assert "dag.trained" in ended.out
 
-    assert cairn([*command, "--steps", "1"]) == 1
+    write_recipes(tmp_path, steps=4, points=2)
+    assert cairn(command) == 1
     assert "was made by another plan" in capsys.readouterr().err
     assert (out / "reproduction.md").read_text(encoding="utf-8") == page
-    study = read_study(recipe, out, seeds=(1,), hub=HUB.resolve())
+    study = read_study(write_recipes(tmp_path, steps=2, points=2), out, hub=HUB.resolve())
     assert all(is_done(study, job, Ledger(out)) for job in jobs_of(study, directions_of("dag", ["dag.trained"])))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_arms_without_a_graph_with_question_lists_and_with_a_critic_are_trained_and_judged(tmp_path: Path) -> None:
+def test_arms_with_question_lists_with_a_protocol_of_their_own_and_with_a_critic_are_trained(tmp_path: Path) -> None:
     study = small_study(tmp_path, hub=None)
-    directions = directions_of("all", ["kg.trained-with-graph", "dag.pipeline", "evidence.grpo"])
+    names = ("pipeline-questions", "multisearch-one", "evidence-ppo")
+    jobs = jobs_for(study, [all_arms()[name] for name in names])
     said: list[str] = []
-    ledger = reproduce(study, directions, processes=0, say=said.append)
-    jobs = jobs_of(study, directions)
-    assert len(said) == len(jobs)
+    ledger = reproduce(study, jobs, processes=0, say=said.append)
+    assert len(said) == len(jobs) == 1 + 1 + 2 * len(names)
     assert all(ledger.seconds(job.name) is not None for job in jobs)
-    lines = (study.training_folder("kg-documents", 1) / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (study.training_folder("multisearch-one", 1) / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1
     assert float(ledger.figures("start")["tokens"]) >= 6000
-    found = verdicts(study)
-    assert all(found[one.name] != "not run" for one in directions)
-    assert found["reflect.stages"] == "not run"
-    again = reproduce(study, directions, processes=0, say=said.append)
+    assert all("area" in one for one in (read_answers(study.answers_folder("evidence-ppo", 1)) or {}).values())
+    again = reproduce(study, jobs, processes=0, say=said.append)
     assert len(said) == len(jobs)
     assert again.kept == ledger.kept
 
@@ -108,8 +109,9 @@ def test_a_job_that_fails_costs_only_those_that_need_it(tmp_path: Path) -> None:
     broken.mkdir()
     (broken / "tokenizer.json").write_bytes((HUB / "tokenizer.json").read_bytes())
     study = small_study(tmp_path, hub=broken)
+    jobs = jobs_of(study, directions_of("all", ["dag.trained"]))
     with pytest.raises(SetupError, match="failed or could not be done; start"):
-        reproduce(study, directions_of("all", ["dag.trained", "dag.several-sources"]), processes=0, say=lambda _: None)
+        reproduce(study, jobs, processes=0, say=lambda _: None)
     done = {name for name, entry in jobs_in(study.out).items() if entry["done"]}
-    assert done == {"evaluated/dag-all-sources/1", "evaluated/dag-web-alone/1"}
+    assert done == {"evaluated/dag-untouched/1", "evaluated/dag-oracle/1"}
     assert verdicts(study)["dag.trained"] == "not run"

@@ -14,10 +14,11 @@ from agent.protocols import protocol_named, protocol_names
 from agent.trace import Trace
 from agent.world import Question
 from tests.train.sft.test_episodes import rollout, world
+from train.common.habit import Noise
 from train.common.recipe import read_recipe
 from train.sft.episodes import Episode, EpisodePiece, noisy_episode
 from train.sft.oracle import Unreachable
-from train.sft.oracle.noisy import Noise, NoisyExpert, draw, noises
+from train.sft.oracle.noisy import NoisyExpert, draw, noises
 
 
 @cache

@@ -7,20 +7,16 @@ says is true of what it observed: it is wrong because it searched too little, or
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 from agent.protocols import TextProtocol
 from agent.world import World
 from agent.world.records import Lookup, Question
 from agent.world.relations import RELATIONS
+from train.common.habit import Noise
 from train.sft.oracle.plans import Plans
 from train.sft.oracle.queries import first_query
 from train.sft.oracle.teacher import Teacher, Unreachable
-
-Noise = Literal["few_rounds", "one_source", "wrong_source", "one_query", "vague_query", "known"]
-"""How a trajectory is noisy. `few_rounds`: it stops before the last thing is looked up. `one_source`: only the least
-current of several. `wrong_source`: one that cannot hold it. `one_query` in the place of three. `vague_query`: the bare
-name. `known`: it searches for what it knows by heart."""
 
 WEIGHTS: Final[Mapping[Noise, float]] = {
     "few_rounds": 12.0,
@@ -69,7 +65,7 @@ def noises(question: Question, protocol: TextProtocol) -> list[Noise]:
     return found
 
 
-def _elsewhere(lookup: Lookup) -> str:
+def elsewhere(lookup: Lookup) -> str:
     """A source that cannot hold it."""
     return next(name for name in _ELSEWHERE if name not in lookup.sources)
 
@@ -95,7 +91,7 @@ class _NoisyPlans(Plans):
             case "one_source":
                 return [(first_query(lookup), lookup.sources[0])]
             case "wrong_source":
-                return [(first_query(lookup), _elsewhere(lookup))]
+                return [(first_query(lookup), elsewhere(lookup))]
             case "one_query":
                 return [(lookup.queries[-1], "all")]
             case "vague_query":

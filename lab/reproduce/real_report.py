@@ -1,0 +1,53 @@
+"""The part of the page about real questions."""
+
+from lab.reproduce.findings import MEANS, Findings
+from lab.reproduce.real import ARMS
+from lab.reproduce.tables import LABELS, checked, looked, row, verdict_of
+from lab.reproduce.verdict import Ruling
+
+
+def real_part(findings: Findings) -> list[str]:
+    """Nothing where there are no real questions."""
+    if not findings.real:
+        return []
+    heads = " | ".join(LABELS.get(metric, metric) for metric in MEANS)
+    rows = [
+        f"| `{arm.name}` | {arm.says} | {' | '.join(_means(findings, arm.name))} |"
+        for arm in ARMS
+        if arm.name in findings.real_arms
+    ]
+    return [
+        "## On real questions",
+        "",
+        "The shipped policy that reads English, greedy, over passages of Wikipedia. The intervals are bootstraps over "
+        "questions, paired: they say what other questions would give. There is no other training to draw.",
+        "",
+        *(line for one in findings.real.values() for line in _claim(one)),
+        f"| arm | what it is | {heads} |",
+        f"|---|---|{'---|' * len(MEANS)}",
+        *rows,
+        "",
+    ]
+
+
+def _means(findings: Findings, name: str) -> list[str]:
+    means = findings.real_arms[name].means
+    return [f"{means[metric]:.3f}" if metric in means else "–" for metric in MEANS]
+
+
+def _claim(ruling: Ruling) -> list[str]:
+    direction = ruling.direction
+    judged = {id(one.expected): one for one in ruling.judged}
+    seen = {id(one.check): one for one in ruling.checked}
+    return [
+        f"**{direction.name}**: {direction.claim} {verdict_of(ruling)}.",
+        "",
+        "| inequality | first | second | difference (95 %) | margin | questions, sets | |",
+        "|---|---|---|---|---|---|---|",
+        *(row(expected, judged.get(id(expected)), ruling.seeds) for expected in direction.expected),
+        "",
+        "| check | found (95 %) | |",
+        "|---|---|---|",
+        *(f"| {checked(check)} | {looked(seen.get(id(check)))} |" for check in direction.checks),
+        "",
+    ]
