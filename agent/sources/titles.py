@@ -19,7 +19,7 @@ _FILLERS: Final = frozenset(
     "these they this to was were will with you your we our he she his her us them "
     "what who which where when how do does did can could have has had i me my s tell cairn".split()
 )
-"""Words that only ask, and whom."""
+"""Words that only ask, and whom. (bm25s has a list of its own; the loop compares titles and does not load it.)"""
 Found = TypeVar("Found")
 
 

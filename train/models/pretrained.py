@@ -168,8 +168,9 @@ def plain_model(
     shell.load_state_dict(weights, assign=True)
     for name, buffer in inside.named_buffers():  # what is no weight, such as the frequencies of positions
         module, _, own = name.rpartition(".")
-        if shell.get_submodule(module)._buffers[own].is_meta:
-            shell.get_submodule(module)._buffers[own] = buffer.detach().to(device or buffer.device)
+        there = shell.get_submodule(module)._buffers
+        if there[own].is_meta:
+            there[own] = buffer.detach().to(device or buffer.device)
     shell.generation_config = deepcopy(inside.generation_config)
     return shell
 
