@@ -220,8 +220,12 @@ def _queries(trace: Trace) -> Iterator[str]:
 
 def _parsed(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
     """Every step that says what the policy wrote can be read again from what it sampled, and from nothing else."""
-    if not trace.segments:
-        return
+    if trace.segments:
+        yield from _steps_read(trace, protocol)
+        yield from _plans_read(trace, protocol)
+
+
+def _steps_read(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
     blocks = list(_blocks(main_of(trace), protocol))
     quoted = [step for step in trace.steps if step.kind == "answered" and step.by == "loop"]
     known = [block for block in blocks if block.role in _BLOCKS.values() or block.role == "fill"]
@@ -240,6 +244,9 @@ def _parsed(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
         last = [block for block in blocks if block.role == "answer"][-1:]
         if not last or answer_in(last[0].text, protocol) != trace.answer:
             yield "the answer is not what the policy wrote"
+
+
+def _plans_read(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
     for plan in (step for step in trace.steps if isinstance(step, Planned)):
         written = "".join(trace.segments[at].text for at in plan.segments)
         if {trace.segments[at].by for at in plan.segments} - {"policy", "loop"}:

@@ -40,7 +40,8 @@ def test_both_servers_answer_every_request_of_every_client(tmp_path: Path):
     assert speed.lost == 0
     assert all(load.qps > 0 and 0 < load.p50_ms <= load.p99_ms for load in speed.loads)
     plain = speed.as_dict()
-    assert plain["bm25_speedup_8"] == pytest.approx(plain["bm25_qps_8"] / plain["bm25_plain_qps_8"], rel=0.01)
+    ratio = plain["bm25_qps_8"] / plain["bm25_plain_qps_8"]
+    assert plain["bm25_speedup_8"] == pytest.approx(ratio, rel=0.01, abs=0.006)  # it has two decimals
 
 
 def test_times_faster_are_shown_beside_each_plain_server():
