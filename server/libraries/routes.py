@@ -160,8 +160,11 @@ def _add_files(app: FastAPI, manager: LibraryManager) -> None:
             found = await manager.passages(file)
         except CorpusError as error:
             raise ApiError(HTTPStatus.CONFLICT, sentence(error), code="index_damaged") from error
-        fields = ("id", "title", "text", "start", "end", "page")
-        shown = [DocumentPassage(**{name: getattr(p, name) for name in fields}) for p in found[start : start + limit]]
+        fields = ("id", "title", "text", "start", "end", "page", "page_breaks")
+        shown = [
+            DocumentPassage.model_validate({name: getattr(passage, name) for name in fields})
+            for passage in found[start : start + limit]
+        ]
         return DocumentText(file=FileObject.of(row), passages=shown, total=len(found))
 
 

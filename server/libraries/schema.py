@@ -289,6 +289,7 @@ class DocumentPassage(_Said):
     start: int
     end: int
     page: int = Field(description="The page or slide that it begins on, from 1; 0 where there are none.")
+    page_breaks: list[int] = Field(description="Where in `text` each further page or slide begins, in characters.")
 
 
 class DocumentText(_Said):

@@ -23,7 +23,7 @@ TITLE_CHARS: Final = 1000
 """A longer title of a record is refused; one that is made of headings is cut."""
 URL_CHARS: Final = 4000
 DATE_CHARS: Final = 40
-READING: Final = 4
+READING: Final = 5
 """Raised whenever the same file would give other passages than before: what an older index kept is read again."""
 
 _HINT: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
@@ -69,6 +69,8 @@ class StoredPassage(DocumentLine):
     """Its characters in the text of that record or file: text[start:end]."""
     page: int = 0
     """The page of a PDF, or the slide, that it begins on, from 1."""
+    page_breaks: tuple[int, ...] = ()
+    """Where in its own text each further page begins."""
 
 
 Tick = Callable[[int], None]
@@ -124,6 +126,7 @@ def read_file(
                 start=at,
                 end=to,
                 page=found.page(at),
+                page_breaks=found.page_breaks(at, to),
             )
 
 

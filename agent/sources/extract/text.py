@@ -3,7 +3,7 @@
 import codecs
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -52,6 +52,11 @@ class Extracted:
     def page(self, at: int) -> int:
         """The page, from 1, that holds the character `at`; 0 where there are no pages."""
         return bisect_right(self.pages, at)
+
+    def page_breaks(self, start: int, end: int) -> tuple[int, ...]:
+        """Where in text[start:end] each page begins after the one that it begins on."""
+        within = self.pages[bisect_right(self.pages, start) : bisect_left(self.pages, end)]
+        return tuple(at - start for at in within)
 
 
 def decode(raw: bytes, declared: str = "", *, cut: bool = False) -> str:

@@ -17,6 +17,7 @@ from server.auth.middleware import Rules
 from server.libraries.manager import Quota
 from server.store.database import Database
 from server.store.keys import StoredKeys
+from tests.agent.sources.extract.files import make_pdf
 from tests.server.libraries.made import (
     FALLS,
     ORR,
@@ -272,6 +273,17 @@ def test_the_text_of_a_document_comes_with_headings_and_places(tmp_path: Path):
     assert [passage["title"] for passage in got["passages"]] == ["Aurora Falls", "Aurora Falls › Cast"]
     first = got["passages"][0]
     assert FALLS.decode()[first["start"] : first["end"]] == first["text"]
+
+
+def test_the_text_of_a_pdf_says_where_in_a_passage_a_page_begins(tmp_path: Path):
+    async def work(client: AsyncOpenAI) -> Any:
+        await library_of(client, ("falls.pdf", make_pdf(["The film is long."], ["Lina Orr directed it."])))
+        file = (await client.files.list()).data[0].id
+        return await fetched(client, f"/v1/files/{file}/text")
+
+    (passage,) = use(work, with_libraries(tmp_path))["passages"]
+    (begins,) = passage["page_breaks"]
+    assert (passage["page"], passage["text"][begins:]) == (1, "Lina Orr directed it.")
 
 
 def test_without_libraries_a_request_that_names_one_is_refused():

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 7bfbb849386b94cd8e27b89c0e43032a7c77b898ea879cc9f9c31e54c9853597
+// Made of schema.json by tools/types.mjs; sha256 of it: c6b60e53105a6d679987de8b7d5c24aaa7e2db01f2ec22ab2f1a38b8be6e8710
 
 /**
  * Made by `python -m server.ui.types`.
@@ -805,6 +805,10 @@ end: number
  * The page or slide that it begins on, from 1; 0 where there are none.
  */
 page: number
+/**
+ * Where in `text` each further page or slide begins, in characters.
+ */
+page_breaks: number[]
 }
 export interface SettingsPage {
 fields: SettingField[]

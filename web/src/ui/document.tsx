@@ -1,11 +1,13 @@
 // One document as it was read, opened at a passage, with the quoted words marked.
 
 import { useSignal } from "@preact/signals";
+import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { ask, get } from "../api/call";
 import type { DocumentPassage, DocumentText } from "../api/types.gen";
 import { home, go, toLibrary } from "../app/route";
 import { complain, options } from "../app/state";
+import { lastPage, pagesOf } from "../run/pages";
 
 const PAGE = 200;
 
@@ -80,25 +82,23 @@ function Passage({ passage, before, here, from, to }: { passage: DocumentPassage
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
     if (!here) return;
-    place.current?.scrollIntoView({ block: "center" });
+    (place.current?.querySelector("mark") ?? place.current)?.scrollIntoView({ block: "center" });
     place.current?.focus({ preventScroll: true });
   }, [here]);
-  const quoted = here && to > from;
+  const begins = here || !before || passage.page !== lastPage(before);
   return (
     <section ref={place} class={here ? "passage here" : "passage"} {...(here ? { tabIndex: -1 } : {})}>
       {passage.title !== before?.title && <h2>{passage.title}</h2>}
-      {passage.page > 0 && passage.page !== before?.page && <p class="meta">page {passage.page}</p>}
-      <p class="plain">
-        {quoted ? (
-          <>
-            {passage.text.slice(0, from)}
-            <mark>{passage.text.slice(from, to)}</mark>
-            {passage.text.slice(to)}
-          </>
-        ) : (
-          passage.text
-        )}
-      </p>
+      {pagesOf(passage, here ? from : 0, here ? to : 0).map(({ page, text: [start, quoted, rest] }, at) => (
+        <Fragment key={page}>
+          {page > 0 && (at > 0 || begins) && <p class="meta">page {page}</p>}
+          <p class="plain">
+            {start}
+            {quoted && <mark>{quoted}</mark>}
+            {rest}
+          </p>
+        </Fragment>
+      ))}
     </section>
   );
 }

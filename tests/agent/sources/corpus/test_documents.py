@@ -186,6 +186,14 @@ def test_a_pdf_has_pages_and_the_title_of_its_metadata(tmp_path: Path):
     assert (other.title, other.page) == ("c", 1)
 
 
+def test_a_passage_over_several_pages_of_a_pdf_says_where_each_begins(tmp_path: Path):
+    (tmp_path / "film.pdf").write_bytes(make_pdf(["The film is long."], [], ["Lina Orr directed it."]))
+    (passage,) = read_all(tmp_path)
+    assert passage.page == 1
+    begins = passage.page_breaks[-1]
+    assert (passage.text[begins:], len(passage.page_breaks)) == ("Lina Orr directed it.", 2)
+
+
 def test_a_word_document_is_cut_at_its_headings_and_slides_have_numbers(tmp_path: Path):
     heading = '<w:p><w:pPr><w:pStyle w:val="Heading{}"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
     body = heading.format(1, "Hunting") + words("At night.") + heading.format(2, "Prey") + words("Mice.")
