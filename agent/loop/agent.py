@@ -17,7 +17,7 @@ from agent.loop.state import RolloutState
 from agent.plan import Filter
 from agent.policies.base import OnRungs, Policy, Sampling, prepared, special_tokens_of
 from agent.protocols.base import TextProtocol
-from agent.sources.base import Source, close_sources
+from agent.sources.base import LibrarySource, Source, close_sources
 from agent.sources.fuse import FusedSource
 from agent.sources.select import selected
 from agent.trace import Event, Stopped, Trace
@@ -25,7 +25,7 @@ from agent.trace import Event, Stopped, Trace
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
 
 MAX_QUESTION_CHARS: Final = 20_000
-FindLibraries = Callable[[Sequence[str], Sequence[str]], Awaitable[tuple[tuple[str, ...], Source]]]
+FindLibraries = Callable[[Sequence[str], Sequence[str]], Awaitable[tuple[tuple[str, ...], LibrarySource]]]
 """From ids of libraries and of files, or none of either for all, to the libraries' ids and what searches them."""
 
 
@@ -65,6 +65,8 @@ class Agent:
     """Names of the sources that may be searched; empty: each. A plan may name the others, and these answer."""
     libraries: tuple[str, ...] = ()
     """Ids of the libraries among the sources, for the trace."""
+    library_state: str = ""
+    """What is searched of them, as a hash, for the trace."""
     find_libraries: FindLibraries | None = None
     """Finds those that a request may name; it raises what it cannot give. None: there are none."""
     scope: Callable[[str, Sequence[tuple[str, str]]], str | None] | None = None
@@ -92,11 +94,13 @@ class Agent:
             raise QuestionError("there are no libraries here; leave 'libraries' and 'files' out", about="libraries")
         ids, library = await self.find_libraries(libraries, files)
         sources: dict[str, Source] = dict.fromkeys(self.sources, library)
+        state = library.state
         if beside_sources:
             sources = {
                 name: FusedSource({"library": library, "others": source}) for name, source in self.sources.items()
             }
-        return replace(self, sources=sources, libraries=ids, scope=None)
+            state += " and sources"
+        return replace(self, sources=sources, libraries=ids, library_state=state, scope=None)
 
     def new_trace(
         self,
@@ -134,6 +138,7 @@ class Agent:
             filters=self.filters,
             only=self.only,
             libraries=self.libraries,
+            library_state=self.library_state,
             protocol=self.protocol.name,
             policy=self.policy.name,
             seed=seed,

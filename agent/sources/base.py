@@ -81,6 +81,15 @@ class Source(Protocol):
         ...
 
 
+class LibrarySource(Source, Protocol):
+    """What searches files that may change from one request to the next."""
+
+    @property
+    def state(self) -> str:
+        """A hash of all that it can find."""
+        ...
+
+
 @runtime_checkable
 class Paid(Protocol):
     """A source whose searches cost something."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from agent.errors import CorpusError
-from agent.sources.base import Source
+from agent.sources.base import LibrarySource
 from agent.sources.bm25 import Rows
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import CARD
@@ -266,7 +266,7 @@ class LibraryManager:
 
     async def chosen(
         self, libraries: Sequence[str], files: Sequence[str], *, filters: AttributeFilters = _NO_FILTERS
-    ) -> tuple[tuple[str, ...], Source]:
+    ) -> tuple[tuple[str, ...], LibrarySource]:
         """The libraries that a request of the caller's means, and what searches them.
 
         Args:
@@ -294,7 +294,7 @@ class LibraryManager:
         files: Sequence[str] = (),
         *,
         filters: AttributeFilters = _NO_FILTERS,
-    ) -> Source:
+    ) -> LibrarySource:
         """Libraries as one source, or only these files of them, or those that fit a library's filter.
 
         Raises:

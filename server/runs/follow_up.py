@@ -36,7 +36,7 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
         return turn
     written = trace.follow_up.text if trace.follow_up else trace.question
     trace.follow_up = FollowedUp(text=written, run=before.id, context=context)
-    searched, trace.libraries = trace.libraries, tuple(dict.fromkeys((*trace.libraries, *before.libraries)))
+    trace.libraries = tuple(dict.fromkeys((*trace.libraries, *before.libraries)))
     read = read_follow_up(written, before=before.question, today=rollout.today())
     if read and read.claim is not None:
         claim = _claim(before, read.claim)
@@ -51,7 +51,7 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
         trace.filters = joined(trace.filters, (*kept, *read.filters))
     if context != "summary":
         trace.history = (*trace.history[:-1], (before.question, _said(before, context)))
-    if searched != before.libraries:  # what it found is none of what is searched now
+    if trace.library_state != before.library_state:  # it searched other files than are searched now
         return turn
     found = searches_of(before)
     sources = {name: ReusedSource(name, source, found) for name, source in rollout.sources.items()}

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from hashlib import sha256
 from itertools import accumulate
 from math import ceil, log
 from pathlib import Path
@@ -103,6 +104,12 @@ class ShardedSource:
         self._shards, self._today = tuple(shards), today
         self._within = within or [None] * len(self._shards)
         self._rows = sum(shard.rows for shard in self._shards)
+
+    @property
+    def state(self) -> str:
+        """A hash of the passages that can be found."""
+        parts = zip((shard.corpus.card.sha256 for shard in self._shards), self._within, strict=True)
+        return sha256(repr(list(parts)).encode()).hexdigest()
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages, best first. It doesn't hold up the event loop.

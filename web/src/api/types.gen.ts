@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: c6b60e53105a6d679987de8b7d5c24aaa7e2db01f2ec22ab2f1a38b8be6e8710
+// Made of schema.json by tools/types.mjs; sha256 of it: 1f1ea57cf28f7e1c9116b1ba8aa0e097d71300251a095abfd4561f584f2391db
 
 /**
  * Made by `python -m server.ui.types`.
@@ -42,6 +42,7 @@ question: string
 filters?: Filter[]
 only?: string[]
 libraries?: string[]
+library_state?: string
 follow_up?: (FollowedUp | null)
 protocol: string
 policy: string
