@@ -49,6 +49,8 @@ _BEGINS: Final = (
     (b"<!doctype html", ".html"),
     (b"<html", ".html"),
 )
+_STRICT: Final = re.compile(rb"""(=\s*["'])http://purl\.oclc\.org/ooxml/(\w{1,40})/(\w)""")
+"""Names of ISO/IEC 29500 Strict; what reads parts knows them as Transitional has them."""
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _NO_TITLE: Final = re.compile(
     r"(?i)untitled( \d+)?|powerpoint[- ]pr\wsentation|microsoft (word|excel|powerpoint) - .*|word document|unknown"
@@ -145,7 +147,7 @@ class Package:
         with self._zip.open(info) as part:
             data = part.read(info.file_size + 1)
         self._left -= len(data)
-        return data
+        return _STRICT.sub(rb"\1http://schemas.openxmlformats.org/\2/2006/\3", data) if _is_xml(name) else data
 
     def xml(self, name: str) -> Any:
         """The root element of one part.
@@ -164,7 +166,7 @@ class Package:
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as packed:
             for name in self._infos:
-                if name.endswith((".xml", ".rels")) and _LEFT_OUT.isdisjoint(name.split("/")):
+                if _is_xml(name) and _LEFT_OUT.isdisjoint(name.split("/")):
                     packed.writestr(name, edited(name, check_xml(self.read(name))))
         out.seek(0)
         return out
@@ -194,6 +196,10 @@ class Package:
         return real_title(core.findtext(f"{_ELEMENTS}title")), first_day(
             core.findtext(f"{_TERMS}modified"), core.findtext(f"{_TERMS}created")
         )
+
+
+def _is_xml(name: str) -> bool:
+    return name.endswith((".xml", ".rels"))
 
 
 def _check(infos: Sequence[zipfile.ZipInfo]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from agent.sources.extract.charts import chart_table
 from agent.sources.extract.markdown import Markdown
 from agent.sources.extract.package import Package, reading
 from agent.sources.extract.text import Extracted
@@ -19,7 +20,7 @@ _NO_PLACEHOLDER: Final = "none"
 
 
 def pptx_text(raw: bytes) -> Extracted:
-    """A presentation: titles, lists, tables, diagrams (SmartArt) and speaker notes, in the order of its slides.
+    """A presentation: titles, lists, tables, diagrams (SmartArt), charts and speaker notes, in the order of its slides.
 
     Raises:
         ExtractError: it cannot be read or holds no text.
@@ -58,10 +59,11 @@ def _write_slide(package: Package, name: str, number: int, out: Markdown) -> Non
         for kind, shape in shapes
         if kind not in _EDGES and (text := _all_text(shape)) and not (kind in _TITLES and text == title)
     ]
-    if not (title or notes or below or drawn):
+    charts = [found for part in parts if "charts/chart" in part and any(found := chart_table(package.xml(part)))]
+    if not (title or notes or below or drawn or charts):
         return
     out.heading(1, title or f"Slide {number}")
-    if not (notes or below or drawn):
+    if not (notes or below or drawn or charts):
         out.paragraph(title)
     for kind, shape in below:
         if local(shape) == "tbl":
@@ -70,6 +72,9 @@ def _write_slide(package: Package, name: str, number: int, out: Markdown) -> Non
             _write_shape(shape, out, in_list=kind not in (_NO_PLACEHOLDER, "subTitle"))
     for text in drawn:
         out.item(0, text)
+    for called, rows in charts:
+        out.paragraph(called)
+        out.table(rows)
     for text in notes:
         out.paragraph(f"Notes: {text}")
 

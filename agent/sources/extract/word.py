@@ -1,15 +1,18 @@
 """Word documents (.docx) and rich text (.rtf) as Markdown."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import mammoth  # pyright: ignore[reportMissingTypeStubs]
 from striprtf.striprtf import rtf_to_text  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from agent.sources.extract.charts import chart_table
 from agent.sources.extract.markdown import Markdown
 from agent.sources.extract.markup import parse_html, write_html
 from agent.sources.extract.package import Package, first_day, reading, real_title
 from agent.sources.extract.text import Extracted, ExtractError, one_line
+from agent.sources.extract.trees import etree
 
 MAX_ELEMENTS: Final = 1_000_000
 """Of one part of a Word document: a thousand pages, for which mammoth needs a minute."""
@@ -27,6 +30,12 @@ _STYLES: Final = "\n".join(
 _AROUND: Final = re.compile(rb"(</?w:)(?:fldSimple|bdo|dir|ruby|rubyBase)(?=[\s/>])")
 """Elements around text that mammoth leaves out with all that is in them; `smartTag` it reads."""
 
+_MAIN: Final = "word/document.xml"
+_DRAWING, _DRAWING_ENDS = b"<w:drawing", b"</w:drawing>"
+_CHART: Final = re.compile(rb"""<c:chart\s[^>]*?\br:id\s*=\s*["'](\w{1,60})["']""")
+_CHART_MARK: Final = re.compile("\ufdd8(\\w{1,60})\ufdd9")
+"""In the place of a chart, until its table is: no text has these characters."""
+
 _BINARY: Final = re.compile(rb"\\bin(\d{1,9}) ?")
 _CODE_PAGE: Final = re.compile(rb"\\ansicpg(\d{3,5})")
 _OUTLINE: Final = re.compile(r"\\outlinelevel([0-5])(?!\d) ?")
@@ -38,7 +47,7 @@ _BULLET: Final = re.compile(r"[•·▪◦‣\uf0b7][\t ]+")
 
 
 def docx_text(raw: bytes) -> Extracted:
-    """A Word document: headings, lists, tables and notes; no pictures, no comments and nothing that was deleted.
+    """A Word document: headings, lists, tables, charts and notes; no pictures or comments, nothing that was deleted.
 
     Raises:
         ExtractError: it cannot be read or holds no text.
@@ -56,6 +65,7 @@ def docx_text(raw: bytes) -> Extracted:
                 (one_line("".join(p.itertext())) for p in root.iterfind(f".//p[@class='{_TITLE}']")), ""
             )
             _put_notes_where_they_are_cited(root)
+            _put_charts_where_they_are_drawn(root, package)
             write_html(root, out)
     return out.extracted(title=title, date=date)
 
@@ -71,10 +81,46 @@ def _put_notes_where_they_are_cited(root: Any) -> None:
             note.getparent().remove(note)
 
 
+def _put_charts_where_they_are_drawn(root: Any, package: Package) -> None:
+    """As tables behind the paragraphs that hold them, each once; at the end where that is not in the body itself."""
+    body = root if root.tag == "body" else root.find(".//body")
+    related = package.relations(_MAIN)
+    for block in list(body):
+        for element in list(block.iter()):
+            for id in _CHART_MARK.findall(f"{element.text or ''} {element.tail or ''}"):
+                if (name := related.pop(id, "")) in package:
+                    title, rows = chart_table(package.xml(name))
+                    (block.addnext if block.tag == "p" else body.append)(_table(title, rows))
+            element.text = _CHART_MARK.sub("", element.text or "")
+            element.tail = _CHART_MARK.sub("", element.tail or "")
+
+
+def _table(title: str, rows: Sequence[Sequence[str]]) -> Any:
+    block = etree.Element("div")
+    etree.SubElement(block, "p").text = title
+    table = etree.SubElement(block, "table")
+    for row in rows:
+        line = etree.SubElement(table, "tr")
+        for cell in row:
+            etree.SubElement(line, "td").text = cell
+    return block
+
+
+def _charts_marked(part: bytes) -> bytes:
+    """Charts in the place of drawings, which mammoth leaves out."""
+    first, *others = part.split(_DRAWING)
+    kept = [first]
+    for other in others:
+        drawing, ends, rest = other.partition(_DRAWING_ENDS)
+        found = _CHART.search(drawing) if ends else None
+        kept += [b"<w:t>\xef\xb7\x98%b\xef\xb7\x99</w:t>" % found[1], rest] if found else [_DRAWING, other]
+    return b"".join(kept)
+
+
 def _edited(name: str, part: bytes) -> bytes:
     if part.count(b"<") > 2 * MAX_ELEMENTS:
         raise ExtractError(f"it has more than {MAX_ELEMENTS // 1_000_000} million elements: save it in smaller parts")
-    return _AROUND.sub(rb"\1smartTag", part)
+    return _AROUND.sub(rb"\1smartTag", _charts_marked(part) if name == _MAIN else part)
 
 
 def _no_picture(_: object) -> list[object]:

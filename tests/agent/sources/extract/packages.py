@@ -1,6 +1,7 @@
 """Makes small documents part by part: what a library would never write, too."""
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,6 +12,9 @@ _A: Final = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 _P: Final = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
 _R: Final = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 _KINDS: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+CHARTS: Final = 'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+STRICT: Final = "http://purl.oclc.org/ooxml/"
+_NAMES: Final = re.compile(rb"http://schemas\.openxmlformats\.org/(\w+ml|officeDocument)/2006/")
 _ODF: Final = "urn:oasis:names:tc:opendocument:xmlns"
 _TYPES: Final = (
     '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -28,6 +32,28 @@ def packed(parts: Parts, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
         for name, part in parts.items():
             package.writestr(name, part)
     return out.getvalue()
+
+
+def strict(raw: bytes) -> bytes:
+    """An office document with the names that ISO/IEC 29500 Strict gives its elements and relations."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as package:
+        return packed({name: _NAMES.sub(STRICT.encode() + rb"\1/", package.read(name)) for name in package.namelist()})
+
+
+def chart(title: str, series: Mapping[str, Mapping[str, str]]) -> str:
+    """A chart of bars: name of a series → category → value."""
+
+    def points(texts: Sequence[str]) -> str:
+        return "".join(f'<c:pt idx="{at}"><c:v>{text}</c:v></c:pt>' for at, text in enumerate(texts))
+
+    each = "".join(
+        f"<c:ser><c:tx><c:strRef><c:strCache>{points([name])}</c:strCache></c:strRef></c:tx>"
+        f"<c:cat><c:strRef><c:strCache>{points([*values])}</c:strCache></c:strRef></c:cat>"
+        f"<c:val><c:numRef><c:numCache>{points([*values.values()])}</c:numCache></c:numRef></c:val></c:ser>"
+        for name, values in series.items()
+    )
+    said = f"<c:title><c:tx><c:rich><a:p><a:r><a:t>{title}</a:t></a:r></a:p></c:rich></c:tx></c:title>"
+    return f"<c:chartSpace {CHARTS} {_A}><c:chart>{said}<c:plotArea><c:barChart>{each}</c:barChart></c:plotArea></c:chart></c:chartSpace>"
 
 
 def relations(**targets: str) -> str:
