@@ -8,7 +8,7 @@ from agent.build.shipped import is_small, needs_small, newest_checkpoint, with_p
 from agent.build.sources import build_sources, chosen, distinct, uses_manual, uses_world
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
-from agent.policies.model_folder import dates_shown, trained_with, with_passages, without_dates
+from agent.policies.model_folder import as_in_training, with_passages, without_dates
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.protocols.registry import whole, with_texts
 from agent.settings import CairnSettings, default_environment
@@ -95,8 +95,7 @@ def as_trained(protocol: TextProtocol, settings: CairnSettings) -> TextProtocol:
         folder = settings.checkpoint or newest_checkpoint()
     else:
         folder = Path(settings.tokenizer or settings.model)
-    protocol = with_passages(protocol, trained_with(folder))
-    return protocol if dates_shown(folder) else without_dates(protocol)
+    return as_in_training(protocol, folder)
 
 
 def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Policy":

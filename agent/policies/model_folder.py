@@ -124,6 +124,16 @@ def without_dates(protocol: TextProtocol) -> TextProtocol:
     return protocol.model_copy(update={"dated": ""})
 
 
+def as_in_training(protocol: TextProtocol, folder: Path) -> TextProtocol:
+    """The protocol with as many passages a search, and with or without dates, as the folder's policy saw in training.
+
+    Raises:
+        CheckpointError: its cairn.json cannot be read.
+    """
+    protocol = with_passages(protocol, trained_with(folder))
+    return protocol if dates_shown(folder) else without_dates(protocol)
+
+
 def write_about(folder: Path, about: About) -> Path:
     """Put cairn.json into a folder; gives its path."""
     path = folder / ABOUT

@@ -149,6 +149,7 @@ def describe(
     name: str | None = None,
     protocols: Sequence[str] = (),
     passages: Mapping[str, int] | None = None,
+    dates: bool | None = None,
 ) -> About:
     """Write the cairn.json of a checkpoint in the hub's form: with it, the folder alone is enough to serve it.
 
@@ -157,6 +158,7 @@ def describe(
         name: of the policy; see `export_checkpoint`.
         protocols: what it was trained on, the default one first; see `export_checkpoint`.
         passages: a search showed in training, by protocol; without them what its cairn.json says.
+        dates: whether passages had dates in training; without it what its cairn.json says.
 
     Raises:
         CheckpointError: the folder is none of that form.
@@ -165,6 +167,8 @@ def describe(
     says = _about(hub_dir, name=name, protocols=protocols)
     if passages is not None:
         says = says.model_copy(update={"passages": dict(passages)})
+    if dates is not None:
+        says = says.model_copy(update={"dates": dates})
     says = _with_own(hub_dir, says)
     write_about(hub_dir, says)
     return says

@@ -16,7 +16,7 @@ from agent.outbound.llm import LlmClient
 from agent.outbound.llm_errors import OptionNames
 from agent.policies.base import Policy, Sampling
 from agent.policies.hub_form import HubForm, open_hub_form
-from agent.policies.model_folder import trained_with, with_passages
+from agent.policies.model_folder import as_in_training
 from agent.policies.openai_chat import CONTEXT_TOKENS, ChatPolicy
 from agent.policies.openai_completions import CompletionsPolicy
 from agent.settings.settings import settings_of
@@ -66,7 +66,7 @@ class Environment:
         self._settings = settings
         self._form: HubForm | None = open_hub_form(settings.tokenizer) if settings.tokenizer else None
         protocol = build_protocol(settings_of(protocol=settings.protocol, prompt_file=settings.prompt_file))
-        self.protocol = with_passages(protocol, trained_with(Path(settings.tokenizer))) if self._form else protocol
+        self.protocol = as_in_training(protocol, Path(settings.tokenizer)) if self._form else protocol
         self._judges: list[Judge] = []
         self._reward = reward_of(settings.reward.name, settings.reward.made, tools=self._tools())
         if unknown := sorted(set(settings.reward.weights) - set(self._reward.parts)):

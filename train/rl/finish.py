@@ -9,7 +9,7 @@ from typing import Any, Final
 from torch import Tensor
 
 from agent.files.foreign import WHOLE_BYTES, read_text
-from agent.policies.model_folder import ABOUT, trained_with
+from agent.policies.model_folder import ABOUT, dates_shown, trained_with
 from train.checkpoints.card import licence_of
 from train.checkpoints.export import describe
 from train.common.saving import as_a_whole
@@ -43,8 +43,9 @@ def save_hub(model: Any, recipe: RlRecipe, out: Path, *, weights: Mapping[str, T
         keep_files(start, made)
         said = card(recipe, figures_in(out), licence=licence_of(recipe.start, cached=start))
         (made / "README.md").write_text(said, encoding="utf-8")
-        passages = trained_with(Path(recipe.start).expanduser()) or trained_with(start)
-        describe(made, name=recipe.name, protocols=recipe.protocols, passages=passages)
+        begun = Path(recipe.start).expanduser()
+        passages, dates = trained_with(begun) or trained_with(start), dates_shown(begun) and dates_shown(start)
+        describe(made, name=recipe.name, protocols=recipe.protocols, passages=passages, dates=dates)
     if recipe.adapter is not None:
         with as_a_whole(out / ADAPTER) as made:
             made.mkdir()

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agent.build.agent import build_protocol
 from agent.errors import SetupError, wrong_fields
-from agent.policies.model_folder import trained_with, with_passages
+from agent.policies.model_folder import as_in_training
 from agent.protocols import TextProtocol
 from agent.settings import CairnSettings
 from agent.sources.base import Source
@@ -225,11 +225,11 @@ def source_settings(search: Mapping[str, Any]) -> CairnSettings:
 
 
 def protocols_of(recipe: RlRecipe) -> list[TextProtocol]:
-    """The recipe's protocols, in its order.
+    """The recipe's protocols, in its order, each as the start of the run was trained with it.
 
     Raises:
         SetupError: there is no such protocol, or it needs texts that are missing.
     """
     prompt_file: Path | None = recipe.data.search.get("prompt_file")
     protocols = [build_protocol(CairnSettings(protocol=name, prompt_file=prompt_file)) for name in recipe.protocols]
-    return [with_passages(protocol, trained_with(Path(recipe.start))) for protocol in protocols]
+    return [as_in_training(protocol, Path(recipe.start).expanduser()) for protocol in protocols]

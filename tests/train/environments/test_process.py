@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from agent.errors import SetupError
+from agent.policies.model_folder import read_about, write_about
+from tests.shipped import HUB
 from tests.train.environments.model_server import ModelServer, model_server
 from tests.train.environments.trainers import PLANTED, ROOT
 from train.environments.process import EnvironmentFailed, EnvironmentProcess, RolloutMasked, environment_of
@@ -31,6 +34,14 @@ def script(messages: Sequence[dict[str, str]]) -> str | None:
 def server() -> Generator[ModelServer]:
     with model_server(script) as served:
         yield served
+
+
+def test_a_policy_that_never_saw_dates_is_shown_none(tmp_path: Path) -> None:
+    hub = Path(shutil.copytree(HUB, tmp_path / "hub"))
+    settings = read_settings(SMALL | {"endpoint": "completions", "tokenizer": str(hub)})
+    assert Environment(settings).protocol.dated
+    write_about(hub, read_about(hub).model_copy(update={"dates": False}))
+    assert not Environment(settings).protocol.dated
 
 
 @pytest.fixture(scope="module")

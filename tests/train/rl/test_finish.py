@@ -10,6 +10,7 @@ transformers: Any = pytest.importorskip("transformers")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
+from agent.policies.model_folder import About, read_about, write_about  # noqa: E402
 from tests.fixtures.make_engine import make_hub  # noqa: E402
 from tests.train.disk import full_disk  # noqa: E402
 from tests.train.rl.small import recipe  # noqa: E402
@@ -40,3 +41,11 @@ def test_weights_that_were_brought_together_take_the_place_of_the_models_own(tmp
     written = safetensors.load_file(save_hub(model, small, tmp_path, weights=whole) / "model.safetensors")
     assert written.keys() == whole.keys()
     assert all(torch.equal(written[name], whole[name]) for name in whole)
+
+
+def test_a_model_that_was_shown_no_dates_says_so_when_it_is_written(tmp_path: Path) -> None:
+    start = make_hub(tmp_path / "start")
+    about = About(name="small", protocols=("multisearch",), context_tokens=512, eos="<eos>", dates=False)
+    write_about(start, about)
+    model = transformers.Qwen3ForCausalLM.from_pretrained(start)
+    assert not read_about(save_hub(model, recipe(start=str(start)), tmp_path)).dates

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.build.shipped import SMALL
 from agent.errors import SetupError
 from tests.conftest import Echo
+from tests.shipped import HUB
 from tests.train.rl.small import recipe
 from train.rl.tasks import Ask, tasks_of
 
@@ -58,6 +60,15 @@ def test_worlds_are_as_hard_as_the_recipe_draws_them() -> None:
 def test_protocols_are_drawn_by_their_weights() -> None:
     weighted = recipe(protocols=("cairn", "multisearch"), data={"protocol_weights": {"multisearch": 0.0}})
     assert {ask.protocol.name for ask in tasks_of(weighted).draw(0, 0, 2)} == {"cairn"}
+
+
+def test_a_policy_that_never_saw_dates_is_shown_none_in_rollouts() -> None:
+    def dated(start: Path) -> set[bool]:
+        small = recipe(start=str(start), protocols=("cairn", "evidence"))
+        return {bool(ask.protocol.dated) for ask in tasks_of(small).draw(0, 0, 2)}
+
+    assert dated(SMALL) == {False}
+    assert dated(HUB) == {True}
 
 
 def _list(tmp_path: Path, number: int, *, first: int = 0, name: str = "questions") -> Path:
