@@ -8,6 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from agent.outbound.urls import host_of
 
+BETWEEN_TITLES: Final = " › "
+"""Between a document's title and the headings above a passage."""
 _WORTH_SHOWING: Final = 40
 """Characters of a passage that was cut."""
 _ADDRESS: Final = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#\\][^\s\x00-\x1f\x7f]{0,4000}", re.IGNORECASE)

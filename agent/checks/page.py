@@ -13,6 +13,7 @@ from agent.checks.mentions import Mention, Titles, mentions, same, same_name
 from agent.checks.tokens import Token, sentences, tokens, words_of
 from agent.checks.wordings import known_stems, verbs
 from agent.checks.words import AUXILIARY, BE, FUNCTION
+from agent.evidence import BETWEEN_TITLES
 
 _KEPT: Final = 512
 """Passages that are kept as read: each rollout checks its own again and again."""
@@ -104,7 +105,12 @@ def _stems(found: Sequence[Token]) -> frozenset[str]:
 
 
 def _topics(title: str, text: str) -> Titles:
-    """What a title names: itself without brackets, or the names of a headline."""
+    """What a title names; of a section, what each part of the path to it names: the page comes first."""
+    return tuple(dict.fromkeys(words for part in title.split(BETWEEN_TITLES) for words in _names_of(part, text)))
+
+
+def _names_of(title: str, text: str) -> Titles:
+    """Itself without brackets, or the names of a headline."""
     bare = _BRACKETS.sub("", title).strip()
     found = words_of(tokens(bare))
     words = tuple(token.text for token in found)

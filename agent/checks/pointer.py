@@ -8,6 +8,7 @@ from typing import Final
 
 from agent.checks.lexicon import SENSES
 from agent.checks.tokens import fold, tokens, words_of
+from agent.evidence import BETWEEN_TITLES
 
 _RELATION: Final = re.compile(r"(?P<about>.+), (?P<relation>[a-z][a-z' -]*)")
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)")
@@ -58,7 +59,7 @@ def pointer(text: str, titles: Sequence[str]) -> Pointer | None:
         text: of the claim.
         titles: of the pages that it cites.
     """
-    known = {_plain(title) for title in titles}
+    known = {_plain(part) for title in titles for part in title.split(BETWEEN_TITLES)}
     for colon in re.finditer(r":\s+(?=\S)", text):
         about, value = text[: colon.start()].strip(), text[colon.end() :].strip(" .")
         if (match := _RELATION.fullmatch(about)) and len(match["relation"].split()) < _MOST:

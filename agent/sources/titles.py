@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from agent.checks.tokens import stem, tokens
-from agent.evidence import Passage
+from agent.evidence import BETWEEN_TITLES, Passage
 
-BETWEEN_TITLES: Final = " › "
-"""Between a document's title and the headings above a passage."""
 TITLES: Final = 100
 """Passages whose titles are compared with a short query."""
 _LONGEST_TITLE: Final = 10

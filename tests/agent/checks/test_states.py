@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.checks import check_claim, state_of
+from agent.checks import State, check_claim, state_of
 from agent.errors import SetupError
 from agent.evidence import Passage
 from agent.settings import load_settings
@@ -27,6 +27,35 @@ def test_a_trace_holds_the_state(sample: Sample):
     held = {"supported": ("verbatim", "close"), "contradicted": ("contradicted",), "not_verified": ("not_found",)}
     assert checked.check in held[sample.state]
     assert bool(checked.quotes) <= (sample.state == "supported")
+
+
+@pytest.mark.parametrize("title", ["Slow Harbour › Recording", "Albums › Slow Harbour (album) › Recording"])
+@pytest.mark.parametrize(
+    ("claim", "state"),
+    [
+        ("Slow Harbour was recorded in a barn near Guelph.", "supported"),
+        ("Slow Harbour sold about 12,000 copies.", "supported"),
+        ("Slow Harbour: 12,000 copies", "supported"),
+        ("Paper Lanterns sold about 12,000 copies.", "not_verified"),
+    ],
+)
+def test_a_section_of_a_page_is_about_what_the_page_is_about(title: str, claim: str, state: State):
+    text = "It was recorded in a barn near Guelph. The album sold about 12,000 copies."
+    assert state_of(Claim(text=claim, cites=(1,)), shown(Sample(title, text, claim, state))) == state
+
+
+@pytest.mark.parametrize(
+    ("claim", "state"),
+    [
+        ("Lina Orr was born in Rome.", "not_verified"),
+        ("Lina Orr lived in Rome.", "not_verified"),
+        ("Aurora Falls was directed by Ann Lee.", "contradicted"),
+        ("Aurora Falls was not directed by Lina Orr.", "contradicted"),
+    ],
+)
+def test_a_line_that_says_nothing_of_a_claim_but_its_name_contradicts_nothing(claim: str, state: State):
+    page = Sample("Aurora Falls", "Aurora Falls was directed by Lina Orr.", claim, state)
+    assert state_of(Claim(text=claim, cites=(1,)), shown(page)) == state
 
 
 def test_a_claim_that_cites_nothing_is_not_verified():
