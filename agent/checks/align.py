@@ -80,8 +80,10 @@ class Aligned:
     @property
     def denies(self) -> bool:
         """Whether the line says something else in the claim's place."""
-        if self.missed > _LIGHT or self.share <= 0 or self.verbless or self.apart or self.turned:
+        if self.missed > _LIGHT or self.verbless or self.apart or self.turned:
             return False
+        if self.share <= 0 and any(mention.kind == "name" for mention in self.lacking):
+            return False  # another name says something else only of what the line speaks of, too
         return self.negated != (len(self.lacking) == 1 and self.replaced) and len(self.lacking) < 2
 
 
