@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agent.errors import CorpusError
+from agent.evidence import BETWEEN_TITLES
 from agent.files import foreign as files
 from agent.sources.corpus.finding import ID_CHARS, LINE_BYTES, PARSED, SourceFile, spelled
 from agent.sources.corpus.split import split_markdown, split_page, split_tables, split_text
@@ -37,10 +38,18 @@ class DocumentLine(BaseModel):
 
     id: str = Field(max_length=ID_CHARS)
     title: str = Field(default="", max_length=TITLE_CHARS)
+    section: str = ""
+    """The heading above the text; a passage has it behind its title."""
     text: str = Field(max_length=LINE_BYTES)
     url: str = Field(default="", max_length=URL_CHARS)
     date: str = Field(default="", max_length=DATE_CHARS)
     """ISO: a year, a month, a day or more."""
+
+    @field_validator("section", mode="before")
+    @classmethod
+    def _heading(cls, value: object) -> str:
+        """Others mean other things by this name: what is no short text is left out."""
+        return value.strip() if isinstance(value, str) and len(value) <= TITLE_CHARS else ""
 
     @field_validator("id", "text")
     @classmethod
@@ -217,9 +226,9 @@ def line_problem(error: ValidationError) -> str:
 
 
 def _cut(record: DocumentLine) -> Iterator[StoredPassage]:
-    whole = StoredPassage.model_construct(
-        None, **dict(record), document=record.id, start=0, end=len(record.text), page=0
-    )
+    title = _cut_title(BETWEEN_TITLES.join(filter(None, (record.title, record.section))))
+    said = dict(record) | {"title": title, "section": ""}
+    whole = StoredPassage.model_construct(None, **said, document=record.id, start=0, end=len(record.text), page=0)
     if len(record.text) <= RECORD_CHARS:
         yield whole
         return

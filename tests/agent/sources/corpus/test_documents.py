@@ -38,6 +38,12 @@ def test_each_json_line_is_a_document_and_unknown_fields_are_left_out(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize(("section", "title"), [("Plot", "Dune › Plot"), ("", "Dune"), (None, "Dune"), ([4], "Dune")])
+def test_the_section_of_a_json_line_is_part_of_its_title(tmp_path: Path, section: object, title: str):
+    path = write(tmp_path / "c.jsonl", {"id": "7", "title": "Dune", "section": section, "text": "A novel."})
+    assert [(part.title, part.section) for part in read_all(path)] == [(title, "")]
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
