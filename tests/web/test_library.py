@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.web.documents import drop
+from tests.web.documents import drop, pdf_of
 from tests.web.pages import tab
 
 pytestmark = [pytest.mark.web, pytest.mark.timeout(300)]
@@ -60,6 +60,19 @@ def test_a_library_is_called_ready_only_when_the_server_says_so_after_the_upload
             route.continue_()
         page.unroute("**/v1/vector_stores?*")
         expect(page.locator(".uploads")).to_contain_text("1 file uploaded; ready", timeout=90_000)
+
+
+def test_quoted_words_on_the_second_page_of_a_passage_are_under_that_page(browser: Browser, manual: str):
+    with tab(browser, manual) as watched:
+        page = watched.page
+        drop(watched, {"falls.pdf": pdf_of("Falls", "The film is long.", "Lina Orr directed it.")})
+        expect(page.locator(".uploads")).to_contain_text("1 file uploaded; ready", timeout=90_000)
+        file = watched.api("/v1/files")["data"][0]["id"]
+        (passage,) = watched.api(f"/v1/files/{file}/text")["passages"]
+        start = passage["text"].index("Lina Orr")
+        page.goto(f"{manual}/#/document/{file}/1/{start}/{start + 8}")
+        expect(page.locator(".passage.here mark")).to_have_text("Lina Orr")
+        expect(page.locator(".passage.here .meta:has(+ p mark)")).to_have_text("page 2")
 
 
 def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_small_screen(
