@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from lab.reader.examples import (
     vocabulary_of,
 )
 from lab.reader.recipe import ReaderRecipe
+from train.common.muon import Muon
 from train.evaluation.metrics import exact_match
 from train.reader.model import ReaderModel
 from train.reader.pages import UNKNOWN, Classes
@@ -173,12 +174,8 @@ def _optimizers(model: ReaderModel, recipe: ReaderRecipe) -> list[torch.optim.Op
     """Muon for the matrices inside the layers, AdamW for everything else."""
     settings = recipe.optimizer
     inside = {name for name, p in model.named_parameters() if p.ndim == 2 and name.startswith("layers.")}
-    muon: Any = torch.optim.Muon(
-        [p for name, p in model.named_parameters() if name in inside],
-        lr=settings.muon_lr,
-        weight_decay=settings.weight_decay,
-        adjust_lr_fn="match_rms_adamw",
-    )
+    matrices = [p for name, p in model.named_parameters() if name in inside]
+    muon = Muon(matrices, lr=settings.muon_lr, weight_decay=settings.weight_decay)
     adamw = torch.optim.AdamW(
         [p for name, p in model.named_parameters() if name not in inside],
         lr=settings.adamw_lr,

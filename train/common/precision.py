@@ -24,7 +24,7 @@ def computes_bf16(wanted: bool, device: torch.device) -> bool:
         wanted: `bf16` of the recipe.
         device: where it is computed.
     """
-    if not wanted or device.type != "cpu" or _has_bf16():
+    if not wanted or device.type != "cpu" or has_bf16():
         return wanted
     _say_once()
     return False
@@ -35,7 +35,8 @@ def _say_once() -> None:
     _log.warning(_SLOW)
 
 
-def _has_bf16() -> bool:
+def has_bf16() -> bool:
+    """Whether this processor computes in bfloat16."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return True  # torch knows the names of x86's instructions alone
     able: Mapping[str, Any] = torch.cpu.get_capabilities()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import torch
 
+from train.common.muon import Muon
 from train.common.process_group import ProcessGroup
 from train.common.recipe import SftOptimizer
 
@@ -30,12 +31,7 @@ class Optimizers:
         self._of_others = [weight for weight in self._matrices if id(weight) not in mine]
         self._all: list[tuple[torch.optim.Optimizer, float]] = []
         if self._matrices:
-            self._muon = torch.optim.Muon(
-                self._matrices,
-                lr=settings.muon_lr,
-                weight_decay=settings.weight_decay,
-                adjust_lr_fn="match_rms_adamw",
-            )
+            self._muon = Muon(self._matrices, lr=settings.muon_lr, weight_decay=settings.weight_decay)
             self._all.append((self._muon, settings.muon_lr))
         decay = 0.0 if self._matrices else settings.weight_decay
         adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=decay)

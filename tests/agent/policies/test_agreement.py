@@ -16,7 +16,7 @@ from tests.shipped import HUB
 
 pytestmark = pytest.mark.train
 
-QUESTIONS = 8
+QUESTIONS = 4
 
 
 def rollouts(load: Callable[[], Policy]) -> Sequence[Trace]:

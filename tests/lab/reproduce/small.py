@@ -22,7 +22,7 @@ points = {points}
 seeds = {seeds}
 [worlds]
 people = 40
-questions = 6
+questions = {questions}
 list_people = 60
 listed = 2
 seed = 7
@@ -38,7 +38,7 @@ steps = 1
 people = 40
 questions_per_world = 8
 [rollout]
-prompts = 2
+prompts = 1
 group = 2
 temperature = 1.3
 policy_tokens = 192
@@ -56,19 +56,21 @@ traces = 0
 """
 
 
-def write_recipes(folder: Path, *, steps: int = 1, points: int = 1, seeds: int = 1) -> Path:
+def write_recipes(folder: Path, *, steps: int = 1, points: int = 1, seeds: int = 1, questions: int = 6) -> Path:
     """The recipe of the study and those that it names; gives the first."""
     sft = SFT.format(hub=HUB).replace('protocols = ["multisearch"]', 'protocols = ["multisearch", "dag", "evidence"]')
     (folder / "sft.toml").write_text(sft, encoding="utf-8")
     (folder / "rl.toml").write_text(RL, encoding="utf-8")
     path = folder / "study.toml"
-    path.write_text(STUDY.format(steps=steps, points=points, seeds=seeds), encoding="utf-8")
+    path.write_text(STUDY.format(steps=steps, points=points, seeds=seeds, questions=questions), encoding="utf-8")
     return path
 
 
-def small_study(folder: Path, *, seeds: int = 1, steps: int = 1, points: int = 1, hub: Path | None = HUB) -> Study:
+def small_study(
+    folder: Path, *, seeds: int = 1, steps: int = 1, points: int = 1, questions: int = 6, hub: Path | None = HUB
+) -> Study:
     """A study in a folder of a test, from the shipped checkpoint as it is."""
-    recipe = write_recipes(folder, steps=steps, points=points, seeds=seeds)
+    recipe = write_recipes(folder, steps=steps, points=points, seeds=seeds, questions=questions)
     return read_study(recipe, folder / "out", hub=hub)
 
 

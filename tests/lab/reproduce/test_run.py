@@ -43,7 +43,7 @@ def verdicts(study: Study) -> dict[str, str]:
 def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe, out = write_recipes(tmp_path, steps=2, points=2), tmp_path / "out"
+    recipe, out = write_recipes(tmp_path, steps=2, points=2, questions=2), tmp_path / "out"
     command = ["reproduce", "dag", *ONLY, "--out", str(out)]
     command += ["--recipe", str(recipe), "--processes", "1", "--start", str(HUB)]
     killed = subprocess.Popen(
@@ -75,18 +75,18 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(
     assert "| `dag-trained` > `dag-start`: EM |" in page
     assert "dag.trained" in ended.out
 
-    write_recipes(tmp_path, steps=4, points=2)
+    write_recipes(tmp_path, steps=4, points=2, questions=2)
     assert cairn(command) == 1
     assert "was made by another plan" in capsys.readouterr().err
     assert (out / "reproduction.md").read_text(encoding="utf-8") == page
-    study = read_study(write_recipes(tmp_path, steps=2, points=2), out, hub=HUB.resolve())
+    study = read_study(write_recipes(tmp_path, steps=2, points=2, questions=2), out, hub=HUB.resolve())
     assert all(is_done(study, job, Ledger(out)) for job in jobs_of(study, directions_of("dag", ["dag.trained"])))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_arms_with_question_lists_with_a_protocol_of_their_own_and_with_a_critic_are_trained(tmp_path: Path) -> None:
-    study = small_study(tmp_path, hub=None)
+    study = small_study(tmp_path, hub=None, questions=2)
     names = ("pipeline-questions", "multisearch-one", "evidence-ppo")
     jobs = jobs_for(study, [all_arms()[name] for name in names])
     said: list[str] = []
@@ -108,7 +108,7 @@ def test_a_job_that_fails_costs_only_those_that_need_it(tmp_path: Path) -> None:
     broken = tmp_path / "hub"
     broken.mkdir()
     (broken / "tokenizer.json").write_bytes((HUB / "tokenizer.json").read_bytes())
-    study = small_study(tmp_path, hub=broken)
+    study = small_study(tmp_path, hub=broken, questions=2)
     jobs = jobs_of(study, directions_of("all", ["dag.trained"]))
     with pytest.raises(SetupError, match="failed or could not be done; start"):
         reproduce(study, jobs, processes=0, say=lambda _: None)

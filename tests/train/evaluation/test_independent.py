@@ -81,11 +81,11 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("world", ["test-v2"])
-@pytest.mark.parametrize("limit", [30, pytest.param(10_000, marks=pytest.mark.long)], ids=["sample", "whole"])
+@pytest.mark.parametrize("limit", [10, pytest.param(10_000, marks=pytest.mark.long)], ids=["sample", "whole"])
 def test_the_figures_of_a_frozen_list_are_those_of_an_independent_computation(
     limit: int, world: str, capsys: pytest.CaptureFixture[str]
 ):
-    figures, results = evaluated(capsys, "--world", world, "--limit", str(limit), "--sample", "1")
+    figures, results = evaluated(capsys, "--world", world, "--limit", str(limit), "--sample", "6")
     lists = Path(agent.world.__file__).parent / "lists" / world / "questions.jsonl"
     rows = [json.loads(line) for line in lists.read_text("utf-8").splitlines()]
     kept = {result["id"] for result in results}
@@ -93,13 +93,11 @@ def test_the_figures_of_a_frozen_list_are_those_of_an_independent_computation(
     assert figures["questions"] == figures["n"] == len(results) == len(golds) == min(limit, len(rows))
     mine = recomputed(results, golds)
     assert reported(results, golds) == pytest.approx(mine)
-    if all(golds.values()):
-        assert {name: figures[name] for name in mine} == pytest.approx(mine, abs=5.1e-5)
-    else:  # where there is no answer, all three say whether the agent said so
-        gave_up = sum(r["abstained"] for r in results if not golds[r["id"]])
-        answered = sum(bool(gold) for gold in golds.values())
-        whole = {name: (mine[name] * answered + gave_up) / len(golds) for name in mine}
-        assert {name: figures[name] for name in whole} == pytest.approx(whole, abs=5.1e-5)
+    assert not all(golds.values()), "where there is no answer, all three say whether the agent said so"
+    gave_up = sum(r["abstained"] for r in results if not golds[r["id"]])
+    answered = sum(bool(gold) for gold in golds.values())
+    whole = {name: (mine[name] * answered + gave_up) / len(golds) for name in mine}
+    assert {name: figures[name] for name in whole} == pytest.approx(whole, abs=5.1e-5)
     assert 0 < mine["em"] <= mine["cover"] <= 1
     assert mine["em"] <= mine["f1"]
 

@@ -53,12 +53,12 @@ class Compared(RlTrainer):
 def test_the_term_is_added_to_each_update_but_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start = make_hub(tmp_path / "start")
     learning = {"credit": {"keep_likelihood": WEIGHT}}
-    small = brief(start, 4, learning=learning, optimizer={"minibatches": 2, "micro_batches": 1, "lr": 1e-2})
+    small = brief(start, 2, learning=learning, optimizer={"minibatches": 2, "micro_batches": 1, "lr": 1e-2})
     Compared.found = []
     monkeypatch.setattr(run_module, "RlTrainer", Compared)
     lines: list[Any] = []
     assert RlRun(small, tmp_path / "run", threads=1).go(lambda _, figures: lines.append(figures))
-    assert [place for place, _, _ in Compared.found] == [0, 1] * 4
+    assert [place for place, _, _ in Compared.found] == [0, 1] * 2
     assert all(difference == 0 for place, difference, _ in Compared.found if place == 0)
     later = [(difference, by_hand) for place, difference, by_hand in Compared.found if place == 1]
     assert max(by_hand for _, by_hand in later) > 0
