@@ -30,7 +30,10 @@ class Muon(torch.optim.Muon):
         return None
 
     def _change(self, weight: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
-        momentum = self.state[weight].setdefault("momentum_buffer", torch.zeros_like(gradient))
+        state = self.state[weight]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(gradient)
+        momentum = state["momentum_buffer"]
         momentum.lerp_(gradient, 1 - group["momentum"])
         direction = gradient.lerp(momentum, group["momentum"])
         update = orthogonal(direction, group["ns_coefficients"], steps=group["ns_steps"], eps=group["eps"])
