@@ -37,6 +37,7 @@ __all__ = [
     "plan",
     "reader",
     "register",
+    "register_train",
     "retrieval",
     "rollouts",
     "rungs",
@@ -52,3 +53,7 @@ def register(app: typer.Typer) -> None:
     rungs.register()
     app.add_typer(bench_app, name="bench")
     app.command("reproduce")(reproduce)
+
+
+def register_train(_app: typer.Typer) -> None:
+    """Nothing more: `plan` and `reader` joined `train` when this module was imported."""

@@ -9,7 +9,7 @@ from agent.sources.corpus.source import CACHE, CorpusSource, cached_index
 _HERE: Final = Path(__file__).parents[1]
 FOLDERS: Final = (_HERE / "manual", _HERE.parent / "docs")
 """In an installed package, and in a checkout."""
-LEFT_OUT: Final = frozenset(("benchmarks", "log", "long", "reproduction"))
+LEFT_OUT: Final = frozenset(("benchmarks", "log", "long", "reproduction", "reproduction_design"))
 """Pages of figures and experiments: they do not explain how to use Cairn."""
 
 

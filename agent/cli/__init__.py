@@ -67,7 +67,8 @@ def make_app(command: str = "") -> typer.Typer:
     """The root with every command that could be found.
 
     Args:
-        command: where a module or an entry point has this name, only that one is loaded: a start is faster.
+        command: where a module or entry points have this name, only those are loaded: a start is faster. An entry point
+            that adds to another's command is called by that name, a dot, and its own: `train.lab`.
     """
     app = typer.Typer(
         cls=_Group,
@@ -81,12 +82,12 @@ def make_app(command: str = "") -> typer.Typer:
     app.callback()(_root)
     own = [info.name for info in iter_modules(__path__) if not info.name.startswith("_")]
     others = sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name)
-    known = command in own or any(entry.name == command for entry in others)
+    known = command in own or any(_extended(entry) == command for entry in others)
     for name in own:
         if not known or name == command:
             _register_own(app, name)
     for entry in others:
-        if not known or entry.name == command:
+        if not known or _extended(entry) == command:
             _join(app, entry)
     return app
 
@@ -139,6 +140,10 @@ def _register_own(app: typer.Typer, name: str) -> None:
     module = import_module(f"{__name__}.{name}")
     if hasattr(module, "register"):
         module.register(app)
+
+
+def _extended(entry: EntryPoint) -> str:
+    return entry.name.partition(".")[0]
 
 
 def _join(app: typer.Typer, entry: EntryPoint) -> None:

@@ -127,7 +127,7 @@ class ShardedSource:
     def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
         """Search right here: best first, at most `limit`."""
         found: dict[str, Passage] = {}  # one folder may hold a file that another holds, too
-        hits = named_first(self._hits(query, limit, filters), query, title=lambda hit: _stored(hit).title)
+        hits = named_first(self._hits(query, limit, filters), query, of=_stored)
         wanted = {id(shard): shard.corpus.wanted(filters) for shard in self._shards}
         for hit in hits:
             if len(found) >= limit:

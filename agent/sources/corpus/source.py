@@ -97,7 +97,7 @@ class CorpusSource:
         """Search right here: best first, at most `limit`."""
         wanted = self.wanted(filters)
         ranked = self.ranked(query, self.card.documents if wanted != ReadFilters() else max(limit, TITLES))
-        ranked = named_first(ranked, query, title=lambda found: self._records[found[0]].title)
+        ranked = named_first(ranked, query, of=lambda found: self._records[found[0]])
         return self.passages(ranked, limit, wanted)
 
     def stored(self, row: int) -> StoredPassage:

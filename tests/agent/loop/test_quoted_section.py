@@ -49,6 +49,36 @@ def test_a_section_whose_heading_is_the_question_is_the_answer(question: str):
 
 
 @pytest.mark.parametrize(
+    ("heading", "text", "question"),
+    [
+        ("How do I search my own documents?", "Drop notes or PDFs on the page.", "Can I search my own PDFs?"),
+        ("Which port does the server use, and how do I change it?", "Port 8000.", "How do I change the server's port?"),
+        ("Does web search need a key?", "It needs one of Tavily.", "Which keys does web search with Tavily need?"),
+        ("How do I use LLMs?", "Name an address.", "How can I use an LLM?"),
+    ],
+)
+def test_a_section_that_answers_a_question_like_its_heading_is_the_answer(heading: str, text: str, question: str):
+    trace = answered(OTHER, page(text, title=f"Questions › {heading}"), question=question)
+    assert (by(trace), trace.answer) == ("loop", text)
+    assert violations(trace, protocol_named("cairn")) == []
+
+
+def test_of_two_sections_the_one_whose_question_is_more_alike_is_the_answer():
+    wide = page("Anything.", title="Questions › How do I delete the runs of a library?")
+    trace = answered(wide, page("Press Delete.", title="Questions › How do I delete a run?"), question="delete my run")
+    assert trace.answer == "Press Delete."
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Where are searches cached?", "How many searches are cached?", "How long do cookies of the page live?"],
+    ids=["another kind of answer", "a number", "other things"],
+)
+def test_a_section_that_lacks_what_the_question_is_about_is_none(question: str):
+    assert by(answered(page(), question=question)) == "policy"
+
+
+@pytest.mark.parametrize(
     ("passage", "question", "instructed"),
     [
         (page(), "How long are searches cached?", True),
