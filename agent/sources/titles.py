@@ -70,6 +70,11 @@ def own_section(passages: Sequence[Passage], question: str) -> Passage | None:
     return best if best is not None and wanted.likeness(best) > 0 else None
 
 
+def is_its_question(section: Titled, question: str) -> bool:
+    """Whether a section's heading is the question, but for words that only ask."""
+    return _Words(question).likeness(section) >= 1
+
+
 def _is_answer(title: str) -> bool:
     """Whether it is of a section of a document, and a question."""
     return BETWEEN_TITLES in title and title.rstrip().endswith("?")
@@ -96,7 +101,7 @@ class _Words:
         return self._answered(passage) if _is_answer(title) else 0
 
     def _answered(self, section: Titled) -> float:
-        """How well the section fits, in 0 to 1; 0 where it is about something else.
+        """How well the section fits, below 1; 0 where it is about something else.
 
         Half of it is how much of the question its heading has; the rest, how much it has with its first paragraph, and
         how much of the heading is in the question.
@@ -111,7 +116,7 @@ class _Words:
         if has < most <= _FEW and heading - self._strong:
             return 0
         fit = 0.5 * shared / most + 0.3 * has / most + 0.2 * shared / len(heading)
-        return fit if fit >= _FITS else 0
+        return min(fit, 0.99) if fit >= _FITS else 0
 
 
 def _words(text: str) -> list[str]:

@@ -63,6 +63,18 @@ def test_a_section_that_answers_a_question_like_its_heading_is_the_answer(headin
     assert violations(trace, protocol_named("cairn")) == []
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Does it need a key?", "No. Web search alone needs one."),
+        ("Can I use it without a key?", "Web search alone needs one."),
+    ],
+)
+def test_a_bare_yes_or_no_is_said_to_its_own_question_alone(question: str, said: str):
+    section = page("No. Web search alone needs one.", title="Questions › Does it need a key?")
+    assert answered(section, question=question).answer == said
+
+
 def test_of_two_sections_the_one_whose_question_is_more_alike_is_the_answer():
     wide = page("Anything.", title="Questions › How do I delete the runs of a library?")
     trace = answered(wide, page("Press Delete.", title="Questions › How do I delete a run?"), question="delete my run")
