@@ -43,6 +43,21 @@ def broken(app: typer.Typer) -> None:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
 
+def more(app: typer.Typer) -> None:
+    """What another package adds beside them."""
+
+    @app.command()
+    def extra() -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_entry_point_adds_to_the_command_that_its_name_begins_with(monkeypatch: pytest.MonkeyPatch):
+    names = {"broken": "broken", "broken.more": "more", "other": "none_such"}
+    plug_in(monkeypatch, *(EntryPoint(name, f"{__name__}:{to}", agent.cli.COMMANDS) for name, to in names.items()))
+    commands = {command.callback.__name__ for command in make_app("broken").registered_commands if command.callback}
+    assert commands == {"refuse", "crash", "interrupt", "torch", "extra"}
+
+
 @pytest.fixture
 def with_broken_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch, EntryPoint("broken", f"{__name__}:broken", agent.cli.COMMANDS))
