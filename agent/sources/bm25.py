@@ -136,15 +136,22 @@ class Bm25Index:
         return 0 if place is None else self._starts[place + 1] - self._starts[place]
 
     def search(
-        self, query: str, limit: int, *, weights: Mapping[str, float] | None = None, within: Rows | None = None
+        self,
+        query: str,
+        limit: int,
+        *,
+        weights: Mapping[str, float] | None = None,
+        within: Rows | None = None,
+        above: float = 0.0,
     ) -> list[tuple[int, float]]:
-        """Give at most `limit` rows with a score above 0, best first; ties by row.
+        """Give at most `limit` rows, best first; ties by row.
 
         Args:
             query: in words.
             limit: of rows.
             weights: by which the scores of a stem are multiplied; 1 where one is not named.
             within: the ranges of rows that may be found; None: all.
+            above: what a score must exceed.
 
         Raises:
             CorpusError: the index is damaged.
@@ -161,19 +168,24 @@ class Bm25Index:
             self._data[span] if by == 1.0 else self._data[span] * by for span, by in zip(spans, factors, strict=True)
         )
         data = np.concatenate(list(parts))
-        return self._best(indices, data, limit, within)
+        return self._best(indices, data, limit, within, above)
 
     def _best(
-        self, indices: NDArray[np.int32], weights: NDArray[np.floating[Any]], limit: int, within: Rows | None
+        self,
+        indices: NDArray[np.int32],
+        weights: NDArray[np.floating[Any]],
+        limit: int,
+        within: Rows | None,
+        above: float,
     ) -> list[tuple[int, float]]:
         """The rows with the largest sums of weights."""
         if len(indices) and not (indices.min() >= 0 and indices.max() < self.rows):
             raise CorpusError("the BM25 index is damaged: it names passages that are not there; build it again")
         scores = np.bincount(indices, weights=weights, minlength=self.rows)
         if within is None:
-            rows = np.flatnonzero(scores > 0)
+            rows = np.flatnonzero(scores > above)
         else:
-            ranges = [start + np.flatnonzero(scores[start:end] > 0) for start, end in within]
+            ranges = [start + np.flatnonzero(scores[start:end] > above) for start, end in within]
             rows = np.concatenate(ranges) if ranges else np.empty(0, np.int64)
         found = scores[rows]
         if not np.isfinite(found).all():

@@ -91,27 +91,27 @@ class _Words:
 
     def likeness(self, passage: Titled) -> float:
         """2 where the title is the query, 1 where what it is about is the same, less where a section answers it."""
-        title = passage.title
+        title, heading = passage.title, passage.title.rpartition(BETWEEN_TITLES)[2]
         if len(self.words) <= _LONGEST_TITLE:
-            parts = [_words(part) for part in (title, _BRACKETS.sub("", title), title.rpartition(BETWEEN_TITLES)[2])]
+            parts = [_words(part) for part in {title, _BRACKETS.sub("", title), heading}]
             if self.words in parts:
                 return 2
             if self._content in map(_content, parts):
                 return 1
-        return self._answered(passage) if _is_answer(title) else 0
+        return self._answered(heading, passage.text) if _is_answer(title) else 0
 
-    def _answered(self, section: Titled) -> float:
-        """How well the section fits, below 1; 0 where it is about something else.
+    def _answered(self, question: str, text: str) -> float:
+        """How well the section under a question fits, below 1; 0 where it is about something else.
 
         Half of it is how much of the question its heading has; the rest, how much it has with its first paragraph, and
         how much of the heading is in the question.
         """
-        words = _words(section.title.rpartition(BETWEEN_TITLES)[2])
+        words = _words(question)
         heading = _content(words, beside=_WEAK)
         shared = len(self._strong & heading)
         if not shared or not self._kind <= set(words):
             return 0
-        said = heading.union(map(_stem, _words(section.text.partition("\n\n")[0])))
+        said = heading.union(map(_stem, _words(text.partition("\n\n")[0])))
         most, has = len(self._strong), len(self._strong & said)
         if has < most <= _FEW and heading - self._strong:
             return 0

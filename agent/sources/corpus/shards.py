@@ -5,7 +5,7 @@ The scores of a word depend on how rare it is in all of them: what one folder sa
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
@@ -127,8 +127,8 @@ class ShardedSource:
     def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
         """Search right here: best first, at most `limit`."""
         found: dict[str, Passage] = {}  # one folder may hold a file that another holds, too
-        hits = named_first(self._hits(query, limit, filters), query, of=_stored)
         wanted = {id(shard): shard.corpus.wanted(filters) for shard in self._shards}
+        hits = named_first(self._hits(query, limit, wanted), query, of=_stored)
         for hit in hits:
             if len(found) >= limit:
                 break
@@ -138,17 +138,21 @@ class ShardedSource:
                 found[name] = as_passage(stored, source=self.name, score=hit.score, rank=len(found) + 1)
         return list(found.values())
 
-    def _hits(self, query: str, limit: int, filters: Sequence[Filter]) -> list[Hit]:
+    def _hits(self, query: str, limit: int, wanted: Mapping[int, ReadFilters]) -> list[Hit]:
         hits: list[Hit] = []
         stems = set(query_stems(query))
         rare = {stem: _rarity(self._rows, sum(s.corpus.frequency(stem) for s in self._shards)) for stem in stems}
         most = limit + ceil(TITLES / max(1, len(self._shards)))
+        filtered = any(read != ReadFilters() for read in wanted.values())
+        best: list[float] = []  # the scores of what would be read, in falling order: what exceeds none is left out
         for shard, within in zip(self._shards, self._within, strict=True):
-            corpus = shard.corpus
-            weights = {stem: rare[stem] / _rarity(shard.rows, corpus.frequency(stem)) for stem in stems}
-            deep = shard.rows if corpus.wanted(filters) != ReadFilters() else most
-            ranked = corpus.ranked(query, deep, weights=weights, within=within)
-            hits += [Hit(score, shard, row) for row, score in ranked]
+            weights = {stem: rare[stem] / _rarity(shard.rows, shard.corpus.frequency(stem)) for stem in stems}
+            least = best[-1] if len(best) == limit + TITLES and not filtered else 0.0
+            deep = shard.rows if filtered else most
+            ranked = shard.corpus.ranked(query, deep, weights=weights, within=within, above=least)
+            if ranked:
+                hits += [Hit(score, shard, row) for row, score in ranked]
+                best = sorted([*best, *(score for _, score in ranked)], reverse=True)[: limit + TITLES]
         return sorted(hits, key=lambda hit: -hit.score)
 
 

@@ -117,10 +117,16 @@ class CorpusSource:
         return iter(self._records)
 
     def ranked(
-        self, query: str, limit: int, *, weights: Mapping[str, float] | None = None, within: Rows | None = None
+        self,
+        query: str,
+        limit: int,
+        *,
+        weights: Mapping[str, float] | None = None,
+        within: Rows | None = None,
+        above: float = 0.0,
     ) -> list[tuple[int, float]]:
-        """Rows and their BM25 scores, best first, at most `limit`; `weights` and `within` as `Bm25Index` has them."""
-        return self._index.search(query, limit, weights=weights, within=within)
+        """Rows and their BM25 scores, best first, at most `limit`; the rest as `Bm25Index.search` has it."""
+        return self._index.search(query, limit, weights=weights, within=within, above=above)
 
     def wanted(self, filters: Sequence[Filter]) -> ReadFilters:
         """The conditions that documents here can be measured by."""
