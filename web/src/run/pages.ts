@@ -1,4 +1,4 @@
-// A passage of a document by the pages that it stands on. Pure.
+// A passage of a document by the pages that it is on. Pure.
 
 import type { DocumentPassage } from "../api/types.gen";
 
