@@ -63,13 +63,15 @@ class FoundSentence:
     """Where the sentence before it stands."""
     leans: bool = False
     words: frozenset[str] = frozenset()
+    news: frozenset[str] = frozenset()
+    """Its words without those of its page's title, which most sentences of the page have."""
 
     def before(self) -> "FoundSentence | None":
         """The sentence of its passage that it is read after, where that can be quoted."""
         return next((one for one in sentences_of(self.passages[0]) if one.start == self.after), None)
 
     def repeats(self, others: Iterable["FoundSentence"]) -> bool:
-        return any(_alike(self.words, other.words) for other in others)
+        return any(_alike(self.words, other.words) and _alike(self.news, other.news) for other in others)
 
 
 def plain(text: str) -> str:
@@ -104,6 +106,7 @@ def supported(
         return None
     numbers = list(dict.fromkeys(quote.number for quote in judged.quotes))
     places = {number: place for place, number in enumerate(numbers, start=1)}
+    words = content_words(text)
     return FoundSentence(
         text,
         kind,
@@ -113,7 +116,8 @@ def supported(
         start,
         after,
         kind == "quote" and _first_word(text) in _LEANS,
-        content_words(text),
+        words,
+        words - content_words(passages[numbers[0] - 1].title) or words,
     )
 
 

@@ -78,3 +78,13 @@ def test_only_what_the_passages_support_is_found():
 def test_words_that_the_page_takes_back_are_not_quoted_as_a_claim():
     denied = page("It is not true that Lina Orr was born in Trieste in 1931.")
     assert supported("Lina Orr was born in Trieste in 1931.", "claim", [denied]) is None
+
+
+def test_short_sentences_that_share_only_the_name_of_their_page_do_not_repeat_each_other():
+    text = (
+        "Lake Ormen is a lake in the north. The dam of Lake Ormen was designed by Petter Strand. "
+        "The dam of Lake Ormen was designed by the engineer Petter Strand."
+    )
+    lake, dam, again = sentences_of(Passage(id="a#1", source="corpus", title="Lake Ormen › History", text=text))
+    assert not dam.repeats([lake])
+    assert again.repeats([lake, dam])
