@@ -11,7 +11,7 @@ from agent.checks.lexicon import KINDS, SENSES
 from agent.checks.mentions import Mention, Titles, mentions, same
 from agent.checks.page import ReadPage
 from agent.checks.patterns import stated_by
-from agent.checks.pointer import Pointer, pointer, said_short, senses_of
+from agent.checks.pointer import WHAT_IT_IS, Pointer, pointer, said_short, senses_of
 from agent.checks.tokens import Token, sentences, tokens
 
 State = Literal["supported", "not_verified", "contradicted"]
@@ -35,6 +35,10 @@ def judged(text: str, pages: Sequence[ReadPage]) -> Judged:
     """Every sentence of a claim must be supported; one that is contradicted contradicts all of it."""
     if (short := pointer(text, [page.title for page in pages])) is not None:
         return _short(short, pages)
+    return _sentences(text, pages)
+
+
+def _sentences(text: str, pages: Sequence[ReadPage]) -> Judged:
     found = [_sentence(text[s.start : s.end], s.tokens, pages) for s in sentences(text)]
     if not found or any(one.state != "supported" for one in found):
         return _DENIED if any(one.state == "contradicted" for one in found) else _UNKNOWN
@@ -116,7 +120,7 @@ def _short(short: Pointer, pages: Sequence[ReadPage], claim: SentenceReading | N
         return Judged("supported", (line,)) if line else _UNKNOWN
     senses = senses_of(short.relation)
     if not senses:
-        return judged(f"The {short.relation} of {short.bare} is {short.value}.", pages)
+        return _in_sentences(short, pages)
     reading = claim or read(tokens(short.value))
     facts = [StatedFact(sense, End((about,)), End((value,)), False, (), 0, 0) for sense in senses]
     topic = any(page.knows(value, m) for page in pages for m in page.topics)
@@ -128,6 +132,18 @@ def _short(short: Pointer, pages: Sequence[ReadPage], claim: SentenceReading | N
     dated = value.kind == "date" and any(_has_other(fact, value, pages) for fact in facts if fact.sense in _ONCE)
     around = any(fact.sense in SENSES and turned_around(fact, reading, pages) for fact in facts)
     return _DENIED if dated or around else _UNKNOWN
+
+
+def _in_sentences(short: Pointer, pages: Sequence[ReadPage]) -> Judged:
+    """A claim in short whose relation the lexicon does not know, as sentences.
+
+    They may be no English ("the directed of"), so what contradicts them is no word of the page on the claim.
+    """
+    said = [f"The {short.relation} of {short.bare} is {short.value}."]
+    if short.relation in WHAT_IT_IS:
+        said += [f"{short.bare} {verb} a {short.value}." for verb in ("is", "was")]
+    found = (_sentences(text, pages) for text in said)
+    return next((one for one in found if one.state == "supported"), _UNKNOWN)
 
 
 def _has_other(fact: StatedFact, value: Mention, pages: Sequence[ReadPage]) -> bool:

@@ -210,6 +210,9 @@ AFTER: Final[Mapping[str, str]] = {
 """Sense → what comes right after the value."""
 
 
+_WHERE: Final = frozenset(("country", "location"))
+
+
 @cache
 def _patterns(sense: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str] | None]:
     before = tuple(re.compile(f"(?:{text})$") for text in BEFORE.get(sense, ()))
@@ -219,7 +222,8 @@ def _patterns(sense: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str] 
 def stated_by(sense: str, holder: Mention, value: Mention, page: ReadPage) -> Iterator[int]:
     """The lines that say of the page's subject, or of a holder whom they name, that it has this value."""
     own = _is_topic(holder, page)
-    if value.kind == "name" and _is_topic(value, page):  # another's child is no father of whom the page is about
+    # Another's child is no father of whom the page is about; but "Baure, Nigeria" has its country in its title.
+    if value.kind == "name" and sense not in _WHERE and _is_topic(value, page):
         return
     for at, line in enumerate(page.lines):
         if line.start < 0:
@@ -245,7 +249,7 @@ def _fits(sense: str, row: Sequence[str], here: int) -> bool:
 
 
 _CITIZEN: Final = re.compile(r"\b(?:citizen|national|citizenship|nationality)(?: [a-z]+)*$")
-_WHAT: Final = re.compile(r"(?:\b(?:is|was|became|were|are)|,) (?:a|an|the|one)?(?: (?:[a-z]+|N|and|born|,))*$")
+_WHAT: Final = re.compile(r"(?:\b(?:is|was|became|were|are)|,) (?:a|an|the|one)?(?: (?:[a-z]+|N|D|#|and|born|,))*$")
 
 
 def _nationality(row: Sequence[str], here: int) -> bool:

@@ -10,7 +10,7 @@ from agent.checks.lexicon import SENSES
 from agent.checks.tokens import fold, tokens, words_of
 from agent.evidence import BETWEEN_TITLES
 
-_RELATION: Final = re.compile(r"(?P<about>.+), (?P<relation>[a-z][a-z' -]*)")
+_RELATION: Final = re.compile(r"(?P<about>.+), (?P<relation>[a-z][a-z0-9' -]*)")
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)")
 _MOST: Final = 9
 """Words of what a pointer is about."""
@@ -35,8 +35,17 @@ _NAMED: Final[Mapping[str, tuple[str, ...]]] = {
     "operator": ("operator",), "follows": ("after",), "followed by": ("before",),
     "mouth of the watercourse": ("mouth",), "language": ("language",), "official language": ("language",),
     "residence": ("residence",), "religion": ("religion",),
+    "born": ("birth",), "born in": ("birth",), "born on": ("birth",), "died": ("death",), "died in": ("death",),
+    "died on": ("death",), "studied": ("studied",), "studied at": ("studied",), "married to": ("spouse",),
+    "directed by": ("director",), "produced by": ("producer",), "written by": ("author", "screenwriter"),
+    "composed by": ("composer",), "performed by": ("performer",), "starring": ("lead",),
+    "published by": ("publisher",), "developed by": ("developer",), "manufactured by": ("maker",),
+    "located in": ("location", "country"), "based in": ("headquarters",), "founded in": ("founded",),
+    "released": ("released",), "released in": ("released",), "published": ("published",),
 }  # fmt: skip
-"""Relation as knowledge graphs call it → senses of the lexicon, where it is none of their nouns."""
+"""Relation as knowledge graphs call it, or as a verb → senses of the lexicon, where it is none of their nouns."""
+WHAT_IT_IS: Final = frozenset(("occupation", "profession", "instance of", "type", "kind"))
+"""Relations to what something is: "is an engineer"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,8 @@ DOCUMENTS: list[FilePayload] = [
 
 def main(folder: Path, *, everything: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with in_thread(make_service(load_settings(None, store="memory"))) as address, chromium() as browser:
+    little = load_settings(None, world="test-v2", fetch=False, store="memory")
+    with in_thread(make_service(little)) as address, chromium() as browser:
         for scheme in ("light", "dark"):
             shoot(browser, address, folder, scheme, everything=everything)
     settings = load_settings(None, world="", store="memory")

@@ -92,6 +92,30 @@ def test_the_title_says_whom_a_page_is_about():
     assert check_claim(Claim(text="Lina Orr directed Boreal Falls.", cites=(1,)), {1: (page,)}).check == "not_found"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Lina Orr, born: Trieste",
+        "Lina Orr, born in: Trieste",
+        "Lina Orr, occupation: director",
+        "Aurora Falls, directed by: Lina Orr",
+        "Boreal Run, country of origin: Italian",
+        "Boreal Run, country of origin: Italy",
+    ],
+)
+def test_a_claim_in_short_may_name_its_relation_by_a_verb_or_say_what_something_is(text: str):
+    run = Passage(id="3", source="wiki", title="Boreal Run", text="Boreal Run is a 1938 Italian drama film.", number=3)
+    assert check_claim(Claim(text=text, cites=(1, 2, 3)), {**SHOWN, 3: (run,)}).check == "close"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Lina Orr, born city: Trieste", "Aurora Falls, directed film: Lina Orr", "Aurora Falls, directed 1970: Lina Orr"],
+)
+def test_a_claim_in_short_whose_relation_is_no_known_one_is_never_contradicted(text: str):
+    assert check(text, 1, 2).check != "contradicted"
+
+
 def test_a_triple_is_a_sentence():
     triples = Passage(id="1", source="kg", title="", text="Lina Orr | mentor | Ada Holt\nAda Holt | spouse | Ivo Holt")
     shown = {1: (triples,)}
