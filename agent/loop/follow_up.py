@@ -62,6 +62,15 @@ _SWAP: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Z\d][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|von|van|and)\s+)*[A-Z][\w.'’&-]*|\s+\d{1,3}\b)*")
 _YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
+_THING: Final = re.compile(r"the\s+(?!\w+est$)[a-z][\w'-]*(?:\s+[a-z][\w'-]*){0,3}")
+_PAST: Final = r"(?:\w{2,}ed|built|made|held|written|wrote|led|won|sold|found|drawn|drew|lit|kept|paid|owns|runs|leads)"
+_OF_A_THING: Final = re.compile(
+    rf"(?:who|what|which|where|when|how(?:\s+\w+)?)\s+(?:is|are|was|were|{_PAST})\s+"
+    rf"(?P<thing>the\s+[a-z][\w'-]*(?:\s+[a-z][\w'-]*){{0,3}}?)"
+    rf"(?P<rest>(?:\s+(?:of|in|at|on|for|from|to|by|with|about|{_PAST})\b.*)?\s*\?*)",
+    re.I | re.S,
+)
+"""A question about one thing: "Who designed the dam of Lake Ormen?", "When was the dam opened?"."""
 _FIRST_WORDS: Final = frozenset(
     "Who What When Where Which Why How Whose Whom Is Are Was Were Did Does Do Has Have Had Can Could In On At The A An "
     "Of For To By Name List Give Tell Find I".split()
@@ -117,7 +126,7 @@ def read_follow_up(text: str, *, before: str, today: date) -> FollowUp | None:
     filters, rest = _period(text, today)
     if filters and not _content(rest):
         return FollowUp(before, filters=filters)
-    question = _swapped(text, before)
+    question = _swapped(text, before) or _swapped_thing(text, before)
     return FollowUp(question) if question else None
 
 
@@ -200,6 +209,16 @@ def _swapped(text: str, before: str, *, years: bool = False) -> str:
         return ""
     ((start, end),) = spans
     return f"{before[:start]}{found['name']}{before[end:]}"
+
+
+def _swapped_thing(text: str, before: str) -> str:
+    """The question before about another thing, "and the road?"; empty where it is unsure."""
+    found, about = _SWAP.fullmatch(text), _OF_A_THING.fullmatch(before.strip())
+    if not found or found["where"] or not about or not _THING.fullmatch(found["name"]):
+        return ""
+    if re.search(r"\bthe\s+[a-z]", about["rest"]):  # of two things, which one?
+        return ""
+    return f"{before.strip()[: about.start('thing')]}{found['name']}{about['rest']}"
 
 
 def _names(text: str) -> list[tuple[int, int]]:

@@ -90,6 +90,37 @@ def test_what_is_not_surely_a_change_is_left_as_it_is(text: str):
     assert read_follow_up(text, before=SWEDEN, today=TODAY) is None
 
 
+@pytest.mark.parametrize(
+    ("before", "text", "question"),
+    [
+        (
+            "Who designed the dam of Lake Ormen?",
+            "And the pumping station?",
+            "Who designed the pumping station of Lake Ormen?",
+        ),
+        ("What is the capital of Sweden?", "and the population?", "What is the population of Sweden?"),
+        ("When was the dam opened?", "What about the road?", "When was the road opened?"),
+        ("Where was the ferry built?", "and the lighthouse?", "Where was the lighthouse built?"),
+        ("How deep is the lake?", "And the river?", "How deep is the river?"),
+    ],
+)
+def test_another_thing_takes_the_place_of_the_only_one(before: str, text: str, question: str):
+    assert read_follow_up(text, before=before, today=TODAY) == FollowUp(question)
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("What is the name of the mountain in Kenya?", "and the river?"),
+        ("When did the dam open?", "and the road?"),
+        ("What is the best way to cook rice?", "and the cheapest?"),
+        ("Who hands out laptops?", "and the keys?"),
+    ],
+)
+def test_of_two_things_or_none_nothing_is_guessed(before: str, text: str):
+    assert read_follow_up(text, before=before, today=TODAY) is None
+
+
 def test_two_names_are_not_guessed_between():
     assert read_follow_up("and Denmark?", before="Did Sweden beat Norway?", today=TODAY) is None
 
