@@ -117,7 +117,7 @@ def _report(found: "list[SftFigures]", plan: "SftPlan", times: int, threads: int
 
 `cairn bench sft --start {plan.start} --rows {plan.rows.name} --rank {plan.rank} --steps {plan.steps} \
 --batch-tokens {plan.batch_tokens} --max-tokens {plan.max_tokens} --lr {plan.lr:g} --times {times} \
---threads {threads} --write`; {"bfloat16" if plan.bf16 else "float32"}, Python {platform.python_version()}, {versions}.
+--threads {threads}{"" if plan.bf16 else " --float32"} --write`; {"bfloat16" if plan.bf16 else "float32"}, Python {platform.python_version()}, {versions}.
 
 {_WAYS}
 
