@@ -137,7 +137,7 @@ def _short(short: Pointer, pages: Sequence[ReadPage], claim: SentenceReading | N
 def _in_sentences(short: Pointer, pages: Sequence[ReadPage]) -> Judged:
     """A claim in short whose relation the lexicon does not know, as sentences.
 
-    They may be no English ("the directed of"), so what contradicts them is no word of the page on the claim.
+    They may be no English ("the born city of"), so a page that contradicts them says nothing against the claim.
     """
     said = [f"The {short.relation} of {short.bare} is {short.value}."]
     if short.relation in WHAT_IT_IS:

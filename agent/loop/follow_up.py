@@ -213,12 +213,12 @@ def _swapped(text: str, before: str, *, years: bool = False) -> str:
 
 def _swapped_thing(text: str, before: str) -> str:
     """The question before about another thing, "and the road?"; empty where it is unsure."""
-    found, about = _SWAP.fullmatch(text), _OF_A_THING.fullmatch(before.strip())
+    found, about = _SWAP.fullmatch(text), _OF_A_THING.fullmatch(before)
     if not found or found["where"] or not about or not _THING.fullmatch(found["name"]):
         return ""
     if re.search(r"\bthe\s+[a-z]", about["rest"]):  # of two things, which one?
         return ""
-    return f"{before.strip()[: about.start('thing')]}{found['name']}{about['rest']}"
+    return f"{before[: about.start('thing')]}{found['name']}{about['rest']}"
 
 
 def _names(text: str) -> list[tuple[int, int]]:

@@ -63,7 +63,7 @@ class FoundSentence:
     """Where the sentence before it stands."""
     leans: bool = False
     words: frozenset[str] = frozenset()
-    news: frozenset[str] = frozenset()
+    own_words: frozenset[str] = frozenset()
     """Its words without those of its page's title, which most sentences of the page have."""
 
     def before(self) -> "FoundSentence | None":
@@ -71,7 +71,7 @@ class FoundSentence:
         return next((one for one in sentences_of(self.passages[0]) if one.start == self.after), None)
 
     def repeats(self, others: Iterable["FoundSentence"]) -> bool:
-        return any(_alike(self.words, other.words) and _alike(self.news, other.news) for other in others)
+        return any(_alike(self.words, other.words) and _alike(self.own_words, other.own_words) for other in others)
 
 
 def plain(text: str) -> str:

@@ -112,13 +112,13 @@ def _table(found: "list[SftFigures]") -> ReportTable:
 
 def _report(found: "list[SftFigures]", plan: "SftPlan", times: int, threads: int, *, alike: bool) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "trl", "peft"))
-    kind = ("", "bfloat16") if plan.bf16 else (" --float32", "float32")
+    flag, precision = ("", "bfloat16") if plan.bf16 else (" --float32", "float32")
     learned = "All have learned alike." if alike else "They have not learned alike, so the figures compare nothing."
     return f"""# Supervised training
 
 `cairn bench sft --start {plan.start} --rows {plan.rows.name} --rank {plan.rank} --steps {plan.steps} \
 --batch-tokens {plan.batch_tokens} --max-tokens {plan.max_tokens} --lr {plan.lr:g} --times {times} \
---threads {threads}{kind[0]} --write`; {kind[1]}, Python {platform.python_version()}, {versions}.
+--threads {threads}{flag} --write`; {precision}, Python {platform.python_version()}, {versions}.
 
 {_WAYS}
 
