@@ -6,6 +6,7 @@ The model has 135 M parameters and no training for any protocol: it is given the
 import json
 import re
 import sys
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ DOCUMENTS: Final = (
     ("Glass Orchard", "Glass Orchard is a 1994 comedy film. It was written by Ida Kranz."),
     ("Port Elling", "Port Elling is a town with 12,400 inhabitants. Its mayor is Tomas Reyk."),
 )
+_STORED_SECONDS: Final = 20
 QUESTIONS: Final = (
     ("Who directed Winter Harbour?", "Paula Ferri"),
     ("Where was Paula Ferri born?", "Genoa"),
@@ -68,7 +70,6 @@ def check(address: str) -> None:
     right = [gold in text for (text, _), (_, gold) in zip(said, QUESTIONS, strict=True)]
     assert sum(right) >= 2, said  # it is a very small model
     traces = _traces(address)
-    assert len(traces) == len(QUESTIONS)
     for trace in traces:
         assert trace["usage"]["searches"] >= 1
         assert trace["usage"]["policy_tokens"] > 0
@@ -77,6 +78,10 @@ def check(address: str) -> None:
 
 
 def _traces(address: str) -> Sequence[dict[str, Any]]:
+    """Of each question; a run is stored a moment after its client has read the answer."""
     with httpx2.Client(base_url=address, timeout=20, trust_env=False) as client:
-        runs = client.get("/api/runs").json()["runs"]
+        until = time.monotonic() + _STORED_SECONDS
+        while len(runs := client.get("/api/runs").json()["runs"]) < len(QUESTIONS) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(runs) == len(QUESTIONS)
         return [client.get(f"/api/runs/{run['id']}").json()["trace"] for run in runs]
