@@ -47,7 +47,13 @@ def reproduce(
     processes: Annotated[int, typer.Option(min=1, help="Jobs at the same time, each on one core.")] = 2,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, its hours and what is done.")] = False,
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="DIR", help="Write the page and its plots here, too: docs.")
+        Path | None,
+        typer.Option(
+            "--write",
+            metavar="DIR",
+            help="Write the page, its plots and the answers here, too: docs. Answers of this plan that are there are "
+            "taken, not asked again.",
+        ),
     ] = None,
 ) -> None:
     """Test the claims of five papers in miniature: train the arms, evaluate them, and say which claims hold.
@@ -82,6 +88,8 @@ def reproduce(
     if dry_run:
         output().print(_plan(study, jobs, processes))
         return
+    if write:
+        note(_taken(study, write))
     note(_estimate(study, jobs, processes))
     _go(study, jobs, processes, write, starts=paper == STARTS)
 
@@ -98,14 +106,35 @@ def _go(study: "Study", jobs: "Sequence[Job]", processes: int, write: Path | Non
     _report(study, write, starts=starts)
 
 
+def _taken(study: "Study", folder: Path) -> str:
+    """Take what is kept beside the page, of every claim: the page tells of all of them."""
+    from lab.reproduce.kept import take
+    from lab.reproduce.run import alone
+
+    with alone(study):
+        taken = take(study, _all_jobs(study), _ledger(study), folder)
+    return f"{taken} jobs taken from {folder}"
+
+
+def _all_jobs(study: "Study") -> "list[Job]":
+    from lab.reproduce.jobs import jobs_for, real_jobs
+    from lab.reproduce.papers import all_arms
+
+    return [*jobs_for(study, list(all_arms().values())), *real_jobs(study)]
+
+
 def _report(study: "Study", write: Path | None, *, starts: bool) -> None:
     """Write the page into the study's folder, and where the user wants it."""
     from lab.reproduce.findings import findings_of
+    from lab.reproduce.kept import keep
     from lab.reproduce.report import write_report
 
-    findings = findings_of(study, _ledger(study))
+    ledger = _ledger(study)
+    findings = findings_of(study, ledger)
     for folder in (study.out, *([write] if write else [])):
         write_report(study, findings, folder)
+    if write:
+        keep(study, _all_jobs(study), ledger, write)
     output().print(_measured(findings) if starts else _verdicts(findings))
     note(f"written: {study.out / PAGE}" + (f", {write / PAGE}" if write else ""))
 

@@ -104,6 +104,30 @@ def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
     return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))
 
 
+def answers_of(study: Study, job: Job) -> Path | None:
+    """Folder of what a job answers; None where it asks no questions."""
+    if job.arm is not None:
+        return study.answers_folder(job.arm.name, job.seed)
+    if job.real is not None and job.real_set is not None:
+        return study.real_folder(job.real.name, job.real_set.name)
+    return None
+
+
+def needed(waiting: Sequence[Job]) -> list[Job]:
+    """Of jobs that are not done, those that ask questions, and what they stand on; in the same order.
+
+    Args:
+        waiting: each after what it needs.
+    """
+    kept: list[Job] = []
+    wanted: set[str] = set()
+    for job in reversed(waiting):
+        if job.arm is not None or job.real is not None or job.name in wanted:
+            kept.append(job)
+            wanted |= set(job.needs)
+    return kept[::-1]
+
+
 def left_seconds(jobs: Iterable[Job], ledger: Ledger) -> float:
     """About how long what is not done takes, on one core; by the same jobs with other seeds, where those are done."""
     jobs = list(jobs)

@@ -8,6 +8,7 @@ from agent.errors import SetupError
 from lab.report import dated
 from lab.reproduce.design import Arm, Paper
 from lab.reproduce.findings import KEPT, MEANS, ArmResult, Findings, as_figures
+from lab.reproduce.kept import ANSWERS_FILE
 from lab.reproduce.ledger import Entry
 from lab.reproduce.papers import PAPERS, all_arms
 from lab.reproduce.plots import curves, forest
@@ -96,7 +97,8 @@ def _opening(findings: Findings) -> list[str]:
         "`cairn reproduce all --out runs/papers --write docs` writes this page. It tests what five papers claim on "
         "policies of four million parameters in little worlds, by a [design](reproduction_design.md) that was fixed "
         "before: starts, margins, checks, seeds, and the rule for verdicts. A verdict says whether a claim shows at "
-        "this size, where it could be seen at all; it says nothing against a paper.",
+        "this size, where it could be seen at all; it says nothing against a paper. Every answer behind it is in "
+        f"`{ANSWERS_FILE}`, beside it.",
         "",
         f"{len(ruled)} claims: {', '.join(f'{count} {name}' for name, count in counts.items())}. The checks of "
         f"{passed} passed. {machine.cores} cores, {took / 60:.0f} core minutes so far.",

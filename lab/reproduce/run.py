@@ -5,9 +5,10 @@ A kill costs each running job what it did since its last state, and nothing else
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -16,7 +17,7 @@ from agent.parallel.processes import spawning
 from agent.sources.corpus.folder import locked
 from lab.reproduce.design import QuestionList
 from lab.reproduce.evaluating import ANSWERS
-from lab.reproduce.jobs import Job, left_seconds
+from lab.reproduce.jobs import Job, answers_of, left_seconds, needed
 from lab.reproduce.ledger import Figures, Ledger
 from lab.reproduce.study import EXPORTED, LISTED, Study
 from lab.reproduce.work import do
@@ -43,16 +44,27 @@ def reproduce(study: Study, jobs: Sequence[Job], *, processes: int, say: Say) ->
         Unfinished: a job failed (the others are done then), or it was interrupted.
         SetupError: something cannot be used, is of another plan, or another study writes there.
     """
+    with alone(study):
+        ledger = Ledger(study.out)
+        waiting = needed([job for job in jobs if not is_done(study, job, ledger)])
+        _worlds(study, waiting)
+        ledger.write()
+        _Going(study, jobs, waiting, ledger, say).go(processes)
+    return ledger
+
+
+@contextmanager
+def alone(study: Study) -> Generator[None]:
+    """While no other process writes to the study's folder.
+
+    Raises:
+        SetupError: one does.
+    """
     try:
         with locked(study.out):
-            ledger = Ledger(study.out)
-            waiting = [job for job in jobs if not is_done(study, job, ledger)]
-            _worlds(study, waiting)
-            ledger.write()
-            _Going(study, jobs, waiting, ledger, say).go(processes)
+            yield
     except CorpusError as error:
         raise SetupError(f"another study is writing to {study.out}; wait for its end, or name another --out") from error
-    return ledger
 
 
 def is_done(study: Study, job: Job, ledger: Ledger) -> bool:
@@ -63,10 +75,8 @@ def is_done(study: Study, job: Job, ledger: Ledger) -> bool:
     """
     if not ledger.is_done(job.name, job.plan):
         return False
-    if job.arm is not None:
-        return (study.answers_folder(job.arm.name, job.seed) / ANSWERS).exists()
-    if job.real is not None and job.real_set is not None:
-        return (study.real_folder(job.real.name, job.real_set.name) / ANSWERS).exists()
+    if (out := answers_of(study, job)) is not None:
+        return (out / ANSWERS).exists()
     if job.real_set is not None:
         return study.index(job.real_set.name).is_dir()
     if job.kind == "lists":

@@ -1,121 +1,95 @@
-"""What is kept of an arm: a training that stopped itself, questions that failed, and a plan that says what was read."""
+"""Answers beside the page: a study in an empty folder goes on from them, and from nothing that another plan gave."""
 
-import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-import torch
-from safetensors.torch import load, save
-
-import agent
-from lab.reproduce.evaluating import ANSWERS, evaluate, read_answers
-from lab.reproduce.jobs import jobs_of
-from lab.reproduce.papers import all_arms, directions_of, trainings
-from lab.reproduce.training import WEIGHTS, keep_state, newest
-from lab.reproduce.worlds import evaluation_world
-from tests.lab.reproduce.small import HUB, small_study
-from train.ppo.states import save_state
+from agent.errors import SetupError
+from lab.reproduce.design import Side
+from lab.reproduce.evaluating import read_answers
+from lab.reproduce.findings import as_figures, findings_of
+from lab.reproduce.jobs import Job, jobs_for, needed
+from lab.reproduce.kept import ANSWERS_FILE, keep, take
+from lab.reproduce.ledger import Ledger
+from lab.reproduce.papers import all_arms
+from lab.reproduce.run import reproduce
+from lab.reproduce.study import Study
+from lab.reproduce.verdict import figures
+from tests.lab.reproduce import small
+from tests.lab.reproduce.small import small_study
 
 pytestmark = pytest.mark.train
 
-
-def weights_of(hub: Path) -> dict[str, torch.Tensor]:
-    return load((hub / WEIGHTS).read_bytes())
+EM = {"em": [1.0, 0.0, 1.0], "searches": [2.0, 1.0, 4.0]}
 
 
-def moved() -> dict[str, torch.Tensor]:
-    """Weights that are not those of the start."""
-    return {name: tensor + 1 for name, tensor in weights_of(HUB).items()}
+def all_jobs(study: Study) -> list[Job]:
+    return jobs_for(study, list(all_arms().values()))
 
 
-def hear(*said: object) -> None:
-    """Of the progress, which is shown elsewhere."""
+def study_with_answers(folder: Path) -> Study:
+    """One whose two arms were answered, kept beside a page in `docs`."""
+    folder.mkdir()
+    study = small_study(folder)
+    for arm in ("top-1", "top-3"):
+        small.keep(study, arm, 1, EM)
+    keep(study, all_jobs(study), Ledger(study.out), folder / "docs")
+    return study
 
 
-@pytest.mark.parametrize("name", ["multisearch-gdpo", "evidence-ppo"])
-def test_a_training_that_stopped_itself_leaves_its_last_state(tmp_path: Path, name: str) -> None:
+def test_an_empty_folder_gets_the_answers_and_the_figures_are_the_same(tmp_path: Path) -> None:
+    study = study_with_answers(tmp_path / "first")
+    before = as_figures(study, findings_of(study, Ledger(study.out)))
+    shutil.rmtree(study.out)
+    ledger = Ledger(study.out)
+    assert take(study, all_jobs(study), ledger, tmp_path / "first" / "docs") == 2
+    assert as_figures(study, findings_of(study, Ledger(study.out))) == before
+    answers = read_answers(study.answers_folder("top-3", 1)) or {}
+    assert list(figures(Side(arm="top-3", metric="searches"), answers).values()) == [2.0, 1.0, 4.0]
+
+
+def test_what_another_plan_gave_is_not_taken_and_what_the_folder_has_is_left(tmp_path: Path) -> None:
+    study_with_answers(tmp_path / "first")
+    docs = tmp_path / "first" / "docs"
+    (tmp_path / "other").mkdir()
+    other = small_study(tmp_path / "other", questions=5)
+    assert take(other, all_jobs(other), Ledger(other.out), docs) == 0
+    (tmp_path / "same").mkdir()
+    same = small_study(tmp_path / "same")
+    small.keep(same, "top-1", 1, {"em": [0.0]})
+    assert take(same, all_jobs(same), Ledger(same.out), docs) == 1
+    assert len(read_answers(same.answers_folder("top-1", 1)) or {}) == 1
+
+
+def test_what_is_kept_of_other_jobs_stays(tmp_path: Path) -> None:
+    study = study_with_answers(tmp_path / "first")
+    docs = tmp_path / "first" / "docs"
+    some = [job for job in all_jobs(study) if job.name == "evaluated/top-3/1"]
+    keep(study, some, Ledger(study.out), docs)
+    shutil.rmtree(study.out)
+    assert take(study, all_jobs(study), Ledger(study.out), docs) == 2
+
+
+def test_a_training_whose_answers_are_all_there_is_not_made_again(tmp_path: Path) -> None:
     study = small_study(tmp_path)
-    training = trainings()[name]
-    folder, recipe = study.training_folder(name, 1), study.rl_recipe(training, 1)
-    wanted = moved()
-    if name == "evidence-ppo":
-        save_state(folder, 3, {"policy": wanted}, keep=1)
-    else:
-        state = folder / "states" / "checkpoint-3"
-        state.mkdir(parents=True)
-        (state / WEIGHTS).write_bytes(save(wanted))
-    keep_state(study, recipe, newest(recipe, folder), folder / "hub")
-    found = weights_of(folder / "hub")
-    assert found.keys() == wanted.keys()
-    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
-    assert (folder / "hub" / "tokenizer.json").read_bytes() == (HUB / "tokenizer.json").read_bytes()
+    names = ("dag-trained", "dag-web-alone")
+    jobs = jobs_for(study, [all_arms()[name] for name in names])
+    assert {job.kind for job in jobs} == {"start", "trained", "evaluated"}
+    for name in names:
+        small.keep(study, name, 1, EM)
+    said: list[str] = []
+    reproduce(study, jobs, processes=0, say=said.append)
+    assert said == []
+    left = [job for job in jobs if job.name != "evaluated/dag-trained/1"]
+    assert needed(left) == left
+    assert [job.kind for job in needed(left[:2])] == []
 
 
-def test_one_that_stopped_before_its_first_state_leaves_the_start(tmp_path: Path) -> None:
-    study = small_study(tmp_path)
-    folder = study.training_folder("multisearch-gdpo", 1)
-    folder.mkdir(parents=True)
-    recipe = study.rl_recipe(trainings()["multisearch-gdpo"], 1)
-    keep_state(study, recipe, newest(recipe, folder), folder / "hub")
-    assert (folder / "hub" / WEIGHTS).read_bytes() == (HUB / WEIGHTS).read_bytes()
-
-
-def test_questions_that_failed_are_tried_again(tmp_path: Path) -> None:
-    study = small_study(tmp_path)
-    arm = all_arms()["top-3"]
-    world, out = evaluation_world(study, arm.world, 1), study.answers_folder(arm.name, 1)
-    policy = study.exported(arm.policy, 1)
-    first = evaluate(arm, world=world, policy=policy, out=out, show=hear)
-    kept = [json.loads(line) for line in (out / "results.jsonl").read_text(encoding="utf-8").splitlines()]
-    kept[0] |= {"status": "failed"}
-    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-    (out / ANSWERS).unlink()
-    assert evaluate(arm, world=world, policy=policy, out=out, show=hear) == first
-
-
-def test_a_readers_answers_are_kept_in_each_condition(tmp_path: Path) -> None:
-    study = small_study(tmp_path)
-    arm = all_arms()["handed-over"].model_copy(update={"policy": "shipped"})
-    world, out = evaluation_world(study, arm.world, 1), study.answers_folder(arm.name, 1)
-    found = evaluate(arm, world=world, policy=study.exported(arm.policy, 1), out=out, show=hear)
-    assert read_answers(out) == found
-    assert len(found) == study.recipe.worlds.questions
-    kept = {"em_evidence", "em_top_5", "em_as_many_as_fit", "given_evidence", "given_top_5"}
-    assert kept <= set(next(iter(found.values())))
-
-
-@pytest.mark.parametrize("name", ["multisearch-gdpo", "evidence-ppo"])
-def test_a_point_of_a_curve_is_the_newest_state_until_then(tmp_path: Path, name: str) -> None:
-    recipe = small_study(tmp_path).rl_recipe(trainings()[name], 1)
-    for step in (2, 4):
-        if name == "evidence-ppo":
-            save_state(tmp_path, step, {}, keep=2)
-        else:
-            (tmp_path / "states" / f"checkpoint-{step}").mkdir(parents=True)
-    found = [newest(recipe, tmp_path, until=step) for step in (1, 2, 3, 4)]
-    assert found[0] is None
-    assert found[1] == found[2] != found[3] == newest(recipe, tmp_path)
-
-
-def test_a_plan_has_the_content_of_files_and_not_their_place(tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder in (here, there):
-        folder.mkdir()
-    hub = shutil.copytree(HUB, there / "start")
-    first, second = small_study(here), small_study(there, hub=hub)
-    directions = directions_of("all")
-    plans = {job.name: job.plan for job in jobs_of(first, directions)}
-    assert {job.name: job.plan for job in jobs_of(second, directions)} == plans
-    source = str(Path(agent.__file__).parent.parent)
-    assert not [name for name, plan in plans.items() if source in json.dumps(plan)], "the source may be moved, too"
-    other = shutil.copytree(HUB, there / "other")
-    (other / WEIGHTS).write_bytes(save(moved()))
-    changed = {job.name: job.plan for job in jobs_of(replace(second, hub=other), directions)}
-    same = {name for name in plans if changed[name] == plans[name]}
-    free = {job.name for job in jobs_of(first, directions) if job.arm and job.arm.policy in ("shipped", "oracle")}
-    assert same == free | {"lists/1"}
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    study = study_with_answers(tmp_path / "first")
+    (tmp_path / "first" / "docs" / ANSWERS_FILE).write_bytes(b"no archive")
+    with pytest.raises(SetupError, match=r"answers\.jsonl\.xz cannot be read"):
+        take(study, all_jobs(study), Ledger(study.out), tmp_path / "first" / "docs")

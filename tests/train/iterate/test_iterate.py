@@ -59,6 +59,7 @@ def go_until_killed(run: IterateRun, *, seen: Counter[str]) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_that_is_killed_in_every_part_repeats_nothing_finished_and_ends_as_one_that_never_stopped(
     tmp_path: Path,
@@ -103,6 +104,7 @@ def weights_in(name: str) -> str:
     return "adapter_model.safetensors" if name.endswith("adapter") else "model.safetensors"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_rounds_alternate_with_reinforcement_learning_and_the_command_prints_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -181,6 +181,7 @@ def test_a_recipe_whose_samples_a_teacher_cannot_use_is_refused(changes: Mapping
         recipe(teacher={"model": "x"}, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_policy_comes_closer_to_a_served_teacher_and_one_that_dies_ends_the_run_with_a_sentence(
     tmp_path: Path,

@@ -21,15 +21,16 @@ LARGER = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 8, 
 """A model large enough for its own part of the memory to be seen beside the libraries'."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not show a process's peak")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("rank", "bf16", "again"),
     [
-        (8, True, False),  # with the three others, every two of the settings in all four ways
-        pytest.param(0, False, False, marks=pytest.mark.slow),
-        pytest.param(0, True, True, marks=pytest.mark.slow),
-        pytest.param(8, False, True, marks=pytest.mark.slow),
+        (8, True, False),  # every two of the settings in all four ways
+        (0, False, False),
+        (0, True, True),
+        (8, False, True),
     ],
 )
 def test_the_memory_that_is_foretold_is_about_what_a_run_takes(
