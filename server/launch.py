@@ -22,7 +22,7 @@ from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
-from server.auth.admission import AT_ONCE, Admission, AdmissionBounds
+from server.auth.admission import Admission, AdmissionBounds
 from server.auth.middleware import LOOPBACK, Rules
 from server.chat.service import Service, no_local_servers
 from server.evidence.answering import answering_of
@@ -80,9 +80,20 @@ def make_service(
     )
 
 
+def _at_once(settings: CairnSettings) -> int:
+    """Runs by what writes: an engine behind an endpoint queues by itself, one of this process shares its cores."""
+    match settings.policy:
+        case "embedded":
+            return 128
+        case "openai" | "vllm":
+            return 256
+        case "transformers":
+            return 16
+
+
 def _bounds(settings: CairnSettings) -> AdmissionBounds:
     return AdmissionBounds(
-        runs=settings.max_runs or AT_ONCE.get(settings.policy, AT_ONCE["embedded"]),
+        runs=settings.max_runs or _at_once(settings),
         queue=settings.max_queue,
         wait_seconds=settings.queue_seconds,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from agent.errors import SetupError, nearest
 from agent.plan import DOCUMENTS, UNNAMED
 from agent.settings import CairnSettings
+from agent.settings.live import NEWS_BACKENDS, WEB_BACKENDS, needed
 from agent.sources.select import distinct, fused
 
 if TYPE_CHECKING:
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
 SOURCE_NAMES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg")
 """The names that a plan may use besides `all`."""
 NEWEST_WORLD: Final = "test-v2"
-_NEEDS: Final = {
-    "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY, CAIRN_EXA_KEY or CAIRN_SEARXNG_URL, or the extra ddgs",
-    "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY, CAIRN_EXA_KEY or CAIRN_SEARXNG_URL, "
-    "or the extra ddgs",
-}
+_BACKENDS: Final = {"web": WEB_BACKENDS, "news": NEWS_BACKENDS}
+
+
+def _lacks(source: str) -> str:
+    """What a source without a backend needs; nothing is said of others."""
+    if source not in _BACKENDS:
+        return ""
+    *settings, last = [needed(name) for name in _BACKENDS[source] if name != "ddgs"]
+    return f"it needs {', '.join(settings)} or {last}, or the extra ddgs"
 
 
 def has_sources(settings: CairnSettings) -> bool:
@@ -75,7 +80,7 @@ def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str,
     named = tuple(name for name in there if name not in UNNAMED)
     names = settings.sources or named
     if unknown := [name for name in names if name not in named]:
-        lacks = f"it needs {_NEEDS[unknown[0]]}" if unknown[0] in _NEEDS and settings.is_live else ""
+        lacks = _lacks(unknown[0]) if settings.is_live else ""
         near = "" if lacks else nearest(unknown[0], named)
         raise SetupError(f"there is no source {unknown[0]!r}{near}; {lacks or 'choose from: ' + ', '.join(named)}")
     if strange := [name for name in settings.filtered if name not in (*names, "all")]:

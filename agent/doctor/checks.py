@@ -8,7 +8,7 @@ from agent.doctor import local, models, remote
 from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
 from agent.errors import SetupError
 from agent.settings import CairnSettings
-from agent.settings.live import STANDALONE
+from agent.settings.live import STANDALONE, needed
 from agent.sources.base import credits_of
 from agent.sources.plugins import BUILT_IN
 
@@ -114,7 +114,7 @@ def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:
 
 
 async def _no_backend(settings: CairnSettings, source: str) -> CheckResult:
-    wanted = " or ".join(remote.needs(name) for name in _order(settings, source) if name != "ddgs")
+    wanted = " or ".join(needed(name) for name in _order(settings, source) if name != "ddgs")
     says, fix = f"no backend of {source} is set up", f"set {wanted}, or {remote.INSTALL_DDGS}"
     return bad(says, fix) if source in settings.sources else warn(says, fix)
 
@@ -122,7 +122,7 @@ async def _no_backend(settings: CairnSettings, source: str) -> CheckResult:
 async def _left_out(name: str) -> CheckResult:
     if name == "ddgs":
         return skipped(f"left out: its extra is not installed; {remote.INSTALL_DDGS}")
-    return skipped(f"left out: {remote.needs(name)} is not set")
+    return skipped(f"left out: {needed(name)} is not set")
 
 
 async def _backend(settings: CairnSettings, name: str, *, probe: bool) -> CheckResult:

@@ -11,7 +11,7 @@ from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
-from agent.settings.live import KEYED, STANDALONE
+from agent.settings.live import KEYED, STANDALONE, needed
 from agent.settings.local_file import is_loopback
 from agent.sources.base import SearchRequest, ask, credits_of
 
@@ -137,11 +137,6 @@ def _is_endpoint(server: "LocalServer", settings: CairnSettings) -> bool:
     return is_loopback(named.hostname or "") and named.port == split_url(server.base_url).port
 
 
-def needs(name: str) -> str:
-    """The setting without which a backend of web or news is left out."""
-    return "CAIRN_SEARXNG_URL" if name == "searxng" else f"CAIRN_{name.upper()}_KEY"
-
-
 async def check_backend(
     settings: CairnSettings, backend: "Backend", client: "httpx2.AsyncClient", *, probe: bool
 ) -> CheckResult:
@@ -240,7 +235,7 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
         return warn(f"{error.kind}: {said}", "set the key of a search service: engines block those who scrape them")
     fix = _FIXES[error.kind].format(
         name=name,
-        setting=needs(name),
+        setting=needed(name),
         setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
         url=_url(settings, name),
     )

@@ -3,9 +3,7 @@
 from agent.settings.settings import (
     CONFIG_FILE,
     INSIDE,
-    BudgetSettings,
     CairnSettings,
-    VllmSettings,
     cairns_above,
     default_environment,
     environment_of_children,
@@ -16,6 +14,7 @@ from agent.settings.settings import (
     settings_of,
     wants_debug,
 )
+from agent.settings.tables import BudgetSettings, VllmSettings
 
 __all__ = [
     "CONFIG_FILE",

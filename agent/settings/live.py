@@ -35,6 +35,11 @@ BACKENDS: Final = (*KEYED, "searxng", "ddgs", "arxiv", "mediawiki", "wikidata", 
 """Every backend that prices and limits may be set for; limits may be set for plug-ins, too."""
 
 
+def needed(backend: str) -> str:
+    """The setting without which a backend of web or news is left out, as the environment has it."""
+    return "CAIRN_SEARXNG_URL" if backend == "searxng" else f"CAIRN_{backend.upper()}_KEY"
+
+
 def split(value: object) -> object:
     """`web,news` as a flag or in the environment is the list ["web", "news"] of a file."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

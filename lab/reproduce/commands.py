@@ -52,7 +52,7 @@ def reproduce(
             "--write",
             metavar="DIR",
             help="Write the page, its plots and the answers here, too: docs. Answers of this plan that are there are "
-            "taken, not asked again.",
+            "taken, not made again.",
         ),
     ] = None,
 ) -> None:
@@ -107,7 +107,7 @@ def _go(study: "Study", jobs: "Sequence[Job]", processes: int, write: Path | Non
 
 
 def _taken(study: "Study", folder: Path) -> str:
-    """Take what is kept beside the page, of every claim: the page tells of all of them."""
+    """Take what is kept beside the page, of every claim: the page has all of them."""
     from lab.reproduce.kept import take
     from lab.reproduce.run import alone
 

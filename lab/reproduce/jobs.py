@@ -105,7 +105,7 @@ def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
 
 
 def answers_of(study: Study, job: Job) -> Path | None:
-    """Folder of what a job answers; None where it asks no questions."""
+    """Folder of what a job answers; None where it has no questions."""
     if job.arm is not None:
         return study.answers_folder(job.arm.name, job.seed)
     if job.real is not None and job.real_set is not None:
@@ -114,7 +114,7 @@ def answers_of(study: Study, job: Job) -> Path | None:
 
 
 def needed(waiting: Sequence[Job]) -> list[Job]:
-    """Of jobs that are not done, those that ask questions, and what they stand on; in the same order.
+    """Of jobs that are not done, those that have questions, and what they stand on; in the same order.
 
     Args:
         waiting: each after what it needs.

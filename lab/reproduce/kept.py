@@ -1,6 +1,6 @@
 """The answers of a study in one file beside its page: a study whose folder is elsewhere goes on from there.
 
-One line for each job that is done: its entry of the ledger and, where it asked questions, its answers by columns. A job
+One line for each job that is done: its entry of the ledger and, where it has questions, its answers by columns. A job
 is taken from there only where its plan is the same to the letter.
 """
 

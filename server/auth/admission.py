@@ -15,8 +15,6 @@ from typing import Final, Self
 from server.auth.keys import Caller, caller
 from server.http.errors import ApiError, server_stops
 
-AT_ONCE: Final = {"embedded": 128, "openai": 256, "vllm": 256, "transformers": 16}
-"""Runs at once by what writes: an engine behind an endpoint queues by itself, one of this process shares its cores."""
 _FIRST_GUESS_SECONDS: Final = 1.0
 _WEIGHT: Final = 0.1
 _LONGEST_RETRY_SECONDS: Final = 60

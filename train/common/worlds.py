@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from agent.errors import SetupError
 from agent.world import World
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
@@ -64,16 +65,19 @@ class WorldData(BaseModel):
         """The world of a seed; without a mix of questions, with the generator's own.
 
         Raises:
-            ValueError: it is too small for its questions.
+            SetupError: it is too small for its questions.
         """
-        return make_world(
-            seed,
-            split=split or self.split,
-            people=self.people,
-            questions=questions,
-            mix=mix or None,
-            difficulty=drawn_from(self.difficulty, seed),
-        )
+        try:
+            return make_world(
+                seed,
+                split=split or self.split,
+                people=self.people,
+                questions=questions,
+                mix=mix or None,
+                difficulty=drawn_from(self.difficulty, seed),
+            )
+        except ValueError as error:
+            raise SetupError(f"{error}: in [data] raise `people` or lower `questions_per_world`") from error
 
 
 def drawn_from(ranges: Mapping[str, tuple[float, float]], seed: int) -> Difficulty:

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from agent.cli.console import messages, note, output, print_json
-from agent.cli.options import JsonOption, Load, WorkersOption, WorkOption, with_agent_options
+from agent.cli.options import AGENT, JsonOption, Load, WorkersOption, WorkOption, with_agent_options
 from agent.errors import SetupError
 from train.evaluation import commands_compare
 
@@ -252,22 +252,19 @@ def evaluate_command(
     _print(watched(evaluation, out), evaluation, as_json=as_json, out=out)
 
 
-_OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpoint", "protocol": "--protocol"} | {
-    "sources": "--sources",
-    "live": "--live",
-    "corpus": "--corpus",
-    "kg": "--kg",
-    "device": "--device",
-    "dtype": "--dtype",
-    "guard": "--guard or --no-guard",
-}
-"""Options of the agent in this process."""
+_OWN: Final = {*AGENT, "guard"} - {"model", "world"}
+"""Options of the agent in this process alone. An endpoint has a model, too, and a world also has the questions."""
 
 
 def _refuse_own_agent(context: typer.Context) -> None:
     """An option that would mean nothing is refused, not dropped."""
-    sources = {name: context.get_parameter_source(name) for name in _OWN}
-    said = [_OWN[name] for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    own = [parameter for parameter in context.command.params if parameter.name in _OWN]
+    sources = [(one, context.get_parameter_source(one.name or "")) for one in own]
+    said = [
+        " or ".join([*one.opts, *one.secondary_opts])
+        for one, source in sources
+        if source is not None and source.name == "COMMANDLINE"
+    ]
     if said:
         why = f"{', '.join(said)} would change the agent in this process; leave it out, or leave out --endpoint"
         raise typer.BadParameter(why, param_hint="--endpoint")

@@ -1,7 +1,8 @@
 """The policy's own tokenizer: byte-level BPE that spells invented names and numbers in the same few pieces everywhere.
 
-A capitalised word never takes the space before it, and starts with a piece of at most four letters; digits come in
-pairs. So a name is the same tokens after a space, after a tag and at the start of a line, and copying it is easy.
+A capitalised word never takes the space before it, and starts with a piece of at most four letters. So a name is the
+same tokens after a space, after a tag and at the start of a line, and copying it is easy. Each digit is a token: years
+are compared by a few pairs of digits.
 """
 
 import json
@@ -15,7 +16,7 @@ from agent.errors import SetupError
 from agent.policies.tokens import split_tags
 
 PAD, EOS = "<pad>", "<eos>"
-_PIECES = r"[A-Z][a-z]{0,3}| ?[a-z]+|\d{1,2}|\n|[^\S\n]|[^\sA-Za-z\d]+"
+_PIECES = r"[A-Z][a-z]{0,3}| ?[a-z]+|\d|\n|[^\S\n]|[^\sA-Za-z\d]+"
 _TAG = re.compile(r"</?[a-z_]+>")
 TAGS = tuple(
     f"<{slash}{name}>"

@@ -98,10 +98,10 @@ def answer_at(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> int | None
 
 _ANSWER = "<answer>"
 _DECISIONS = re.compile(
-    r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)"
+    r"(?<= )(?:yes|no)(?=[,.])|not found|(?:first|second)(?= is earlier)|(?<=<think>I )(?:know|need)"
     r"|(?<= is )(?!missing)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
 )
-"""Members of a list, what was not found, which of two numbers is smaller, known or not, the values of findings, and who
+"""Members of a list, what was not found, which of two years is earlier, known or not, the values of findings, and who
 is in both of two lists."""
 
 

@@ -170,7 +170,10 @@ class _Founding:
 
     def _others(self, subject: WorldEntity, name: str, count: int) -> list[str]:
         kind = RELATIONS[name].object
-        return self._rng.sample([e.id for e in self._universe.of_kind(kind) if e.name != subject.name], count)
+        others = [e.id for e in self._universe.of_kind(kind) if e.name != subject.name]
+        if len(others) < count:
+            raise ValueError(f"this world is too small: it has {len(others)} of {count} others for the relation {name}")
+        return self._rng.sample(others, count)
 
     def _change(self, subject: WorldEntity, name: str) -> None:
         rng = self._rng

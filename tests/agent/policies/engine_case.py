@@ -1,6 +1,6 @@
 """An engine under test: its policy, loaded once, and the event loop that it lives in. A new engine is one fixture:
 
-class TestMine(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts):
+class TestMine(ConformanceOfDeaths, ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
     @pytest.fixture(scope="class")
     def case(self) -> Generator[EngineCase]:
         yield from engine_case(lambda: MyPolicy.load(...))

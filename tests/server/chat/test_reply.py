@@ -13,7 +13,8 @@ from agent.protocols import protocol_named
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Quote, Stopped, Thought, Trace
 from server.chat.chunks import ChunkFrames, completion
 from server.chat.citations import AnswerText, Citations
-from server.chat.reply import Content, Reasoning, RolloutReply
+from server.chat.reply import Content, Reasoning, RolloutReply, usage
+from server.http.schema import CompletionUsage
 
 PASSAGES = tuple(Passage(id=str(n), source="web", title=f"T{n}", text=f"t{n}", number=n) for n in range(1, 5))
 PIECES = ["[1]", "[2, 3]", "[9]", "[", "]", "1", ",", " ", "\n", "a", "<b>", '"', "\\", "é", "\u2028", "𝄞"]
@@ -157,3 +158,8 @@ def test_blocks_are_set_apart_in_the_reasoning() -> None:
     more = [Delta(role="search", text="c"), Delta(role="merge", text="d")]
     parts = [part for event in [*events, *more] for part in reply.feed(event)]
     assert "".join(part.text for part in parts if isinstance(part, Reasoning)) == "ab\n\nc\n\nd"
+
+
+def test_usage_is_described_whole() -> None:
+    trace = Trace(id="t", question="q", protocol="cairn", policy="p")
+    assert usage(trace).keys() == CompletionUsage.model_fields.keys()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from agent.errors import SetupError
 from agent.world.difficulty import Difficulty
 from train.common.recipe import SftData, read_recipe
 from train.common.worlds import drawn_from
@@ -65,3 +66,8 @@ def test_a_recipe_of_before_may_name_the_generator_that_there_is():
 def test_a_question_list_has_no_difficulty():
     with pytest.raises(ValidationError, match="`difficulty` is for little worlds"):
         RlData.model_validate({"difficulty": {"noise": (0, 1)}, "questions": "questions.jsonl"})
+
+
+def test_a_world_too_small_for_its_questions_names_the_keys():
+    with pytest.raises(SetupError, match=r"too small for 5000 questions.*raise `people` or lower `questions_per_world`"):
+        data(people=30).world(1, questions=5000)

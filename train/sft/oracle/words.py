@@ -64,9 +64,12 @@ def concluded(question: Question, findings: Mapping[Lookup, LookupFinding], *, c
     """What follows from everything that was found."""
     last = question.plan[-1]
     if question.asks:
-        one, two = (lookup.values[0] for lookup in last)
-        order = "before" if int(one) < int(two) else "after"
-        return [f"{one} is {order} {two}, so the {question.asks} one is {question.answers[-1]}."]
+        # One small step after the other: the years beside each other, which is less, the order, and what is wanted.
+        one, two = last
+        early, late = sorted(last, key=lambda lookup: int(lookup.values[0]))
+        years = f"{one.values[0]} and {two.values[0]}: the {'first' if early is one else 'second'} is earlier."
+        order = f"{early.subject} is before {late.subject}, so the {question.asks} one is {question.answers[-1]}."
+        return [years, order]
     if question.type == "intersection":
         return [_gone_through(findings[last[-1]], question.answers, cited=cited), f"In both: {question.answers[-1]}."]
     if question.type == "count":

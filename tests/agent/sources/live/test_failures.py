@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from agent.errors import SetupError, SourceError
+from agent.settings.live import NEWS_BACKENDS, WEB_BACKENDS
 from agent.sources.base import SearchRequest, Source
 from agent.sources.http import MAX_BYTES, make_client
 from agent.sources.live.brave import BraveSource
@@ -150,6 +151,10 @@ def test_the_key_is_in_no_error_no_url_and_no_log_even_if_the_api_repeats_it(
     run(test)
     assert "HTTP Request" in caplog.text
     assert "VerySecret" not in caplog.text
+
+
+def test_every_backend_of_web_and_news_is_tried():
+    assert set(NAMES) == {*WEB_BACKENDS, *NEWS_BACKENDS} - {"ddgs"}
 
 
 @pytest.mark.parametrize("name", NAMES)
