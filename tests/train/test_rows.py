@@ -133,7 +133,10 @@ def test_a_stage_can_weigh_the_environment_otherwise() -> None:
         ("The employer of Ana Bo is Wirsium Motors [2]. Nothing is missing.", "Wirsium Motors"),
         ("Both among the members of X [1] and the people born in Y [4]: Oda Bo. Nothing is missing.", "Oda Bo"),
         ("The mentor of Ana Bo is not found.", "not found"),
-        ("1963 is after 1952, so the later one is Oda.", "after Oda"),
+        (
+            "1963 and 1952: the second is earlier. Bo is before Oda, so the later one is Oda.",
+            "second Oda",
+        ),
         ("<think>I know the founder of X: Oda.</think>", "know"),
     ],
 )

@@ -148,10 +148,7 @@ class Environment:
     def _made(self, number: int) -> list[Ask]:
         """The questions of a world."""
         data = self._settings.data
-        try:
-            world = data.world(self._settings.seed * _WORLDS + number, questions=data.questions_per_world)
-        except ValueError as error:
-            raise SetupError(f"the worlds of `data` cannot be made: {error}") from error
+        world = data.world(self._settings.seed * _WORLDS + number, questions=data.questions_per_world)
         sources = cast(Mapping[str, Source], world.sources())
         questions = world_questions(world.questions)
         return [Ask(question, Task.of(question), self.protocol, sources, world) for question in questions]

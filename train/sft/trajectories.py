@@ -99,7 +99,7 @@ def answer_at(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> int | None
 _ANSWER = "<answer>"
 _DECISIONS = re.compile(
     r"(?<= )(?:yes|no)(?=[,.])|not found|(?:first|second)(?= is earlier)|(?<=<think>I )(?:know|need)"
-    r"|(?<= is )(?!missing)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
+    r"|(?<= is )(?!missing|earlier|before)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
 )
 """Members of a list, what was not found, which of two years is earlier, known or not, the values of findings, and who
 is in both of two lists."""

@@ -69,5 +69,7 @@ def test_a_question_list_has_no_difficulty():
 
 
 def test_a_world_too_small_for_its_questions_names_the_keys():
-    with pytest.raises(SetupError, match=r"too small for 5000 questions.*raise `people` or lower `questions_per_world`"):
+    with pytest.raises(
+        SetupError, match=r"too small for 5000 questions.*raise `people` or lower `questions_per_world`"
+    ):
         data(people=30).world(1, questions=5000)

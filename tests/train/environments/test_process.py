@@ -147,7 +147,7 @@ def test_rollouts_need_no_torch():
         ({"reward": {"name": "outcome", "weights": {"merge": 2}}}, "the reward 'outcome' has no part 'merge'"),
         ({"reward": {"name": "dag", "settings": {"variant": "printed"}}}, "needs a judge with these settings"),
         ({"data": {"questions": "nowhere.jsonl"}}, "nowhere.jsonl cannot be read"),
-        ({"data": {"people": 6, "questions_per_world": 400}}, "the worlds of `data` cannot be made"),
+        ({"data": {"people": 6, "questions_per_world": 400}}, "raise `people`"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_sentence(said: dict[str, Any], sentence: str):
