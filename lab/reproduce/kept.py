@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from agent.errors import SetupError
 from lab.reproduce.evaluating import Answers, keep_answers, read_answers
@@ -102,5 +102,5 @@ def _read(path: Path) -> dict[str, KeptJob]:
     try:
         lines = lzma.decompress(path.read_bytes()).decode().splitlines()
         return {one.job: one for one in map(KeptJob.model_validate_json, lines)}
-    except (OSError, lzma.LZMAError, ValidationError, ValueError) as error:
+    except (OSError, lzma.LZMAError, ValueError) as error:
         raise SetupError(f"{path} cannot be read ({error}): remove it, or get it again") from error
