@@ -129,13 +129,13 @@ def test_a_stage_can_weigh_the_environment_otherwise() -> None:
 @pytest.mark.parametrize(
     ("text", "decided"),
     [
-        ("Of the films [3]: The Tide no, The Orchard yes. In both: The Orchard.", "no yes"),
+        ("Of the films [3]: The Tide no, The Orchard 12. In both: The Orchard.", "no 12"),
         ("The employer of Ana Bo is Wirsium Motors [2]. Nothing is missing.", "Wirsium Motors"),
         ("Both among the members of X [1] and the people born in Y [4]: Oda Bo. Nothing is missing.", "Oda Bo"),
         ("The mentor of Ana Bo is not found.", "not found"),
         (
-            "1963 and 1952: the second is earlier. Bo is before Oda, so the later one is Oda.",
-            "second Oda",
+            "1963 and 1952: 1 1, 9 9, 6 5, so the second is earlier. Bo is before Oda, so the later one is Oda.",
+            "1 9 5 second Oda",
         ),
         ("<think>I know the founder of X: Oda.</think>", "know"),
     ],

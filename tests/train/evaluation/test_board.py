@@ -63,7 +63,9 @@ def evaluated(agent: FarAgent, capsys: pytest.CaptureFixture[str], *more: str) -
 
 
 def kept(folder: Path = Path("out")) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    """The whole lines: one that is being written is none yet."""
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def test_an_agent_is_measured_with_its_citations_tokens_and_traces_to_look_at(

@@ -54,8 +54,7 @@ def said(finding: LookupFinding, question: Question, *, cited: bool) -> list[str
     if lookup.is_list and question.type == "intersection":
         return [f"The {lookup.query} are listed{cites}."]
     if lookup.is_list and question.type == "count":
-        members = ", ".join(f"{number} {value}" for number, value in enumerate(lookup.values, start=1))
-        return [f"The {lookup.query} are {members}{cites}."]
+        return [_numbered(finding, finding.lookup.values, cited=cited)]
     weighed = finding.weighed if cited else _uncited(finding.weighed)
     return [*([weighed] if weighed else []), f"{finding.said}{cites}."]
 
@@ -64,28 +63,44 @@ def concluded(question: Question, findings: Mapping[Lookup, LookupFinding], *, c
     """What follows from everything that was found."""
     last = question.plan[-1]
     if question.asks:
-        # One small step after the other: the years beside each other, which is less, the order, and what is wanted.
+        # One small step after the other: the years, their digits up to those that differ, the order, what is wanted.
         one, two = last
         early, late = sorted(last, key=lambda lookup: int(lookup.values[0]))
-        years = f"{one.values[0]} and {two.values[0]}: the {'first' if early is one else 'second'} is earlier."
+        years = f"{one.values[0]} and {two.values[0]}: {_digits(one.values[0], two.values[0])}, so the "
+        years += f"{'first' if early is one else 'second'} is earlier."
         order = f"{early.subject} is before {late.subject}, so the {question.asks} one is {question.answers[-1]}."
         return [years, order]
     if question.type == "intersection":
-        return [_gone_through(findings[last[-1]], question.answers, cited=cited), f"In both: {question.answers[-1]}."]
+        shorter, longer = sorted((findings[lookup] for lookup in last), key=lambda found: len(found.lookup.values))
+        numbered = _numbered(longer, longer.in_order(), cited=cited)
+        return [numbered, _gone_through(shorter, longer.in_order(), cited=cited), f"In both: {question.answers[-1]}."]
     if question.type == "count":
         return [f"That is {len(findings[last[0]].lookup.values)}."]
     return []
 
 
-def _gone_through(finding: LookupFinding, common: Sequence[str], *, cited: bool) -> str:
-    """Each member of a list in its order, and whether it is in the other one, up to the first that is.
+def _digits(one: str, two: str) -> str:
+    """Two years of four digits, digit by digit, up to those that differ: "1 1, 9 9, 8 3"."""
+    pairs = list(zip(one, two, strict=True))
+    differing = next(place for place, (ours, theirs) in enumerate(pairs) if ours != theirs)
+    return ", ".join(f"{ours} {theirs}" for ours, theirs in pairs[: differing + 1])
+
+
+def _numbered(finding: LookupFinding, members: Sequence[str], *, cited: bool) -> str:
+    """A list with the number of each member behind it, where the same name later on finds it."""
+    listed = ", ".join(f"{member} {number}" for number, member in enumerate(members, start=1))
+    return f"The {finding.lookup.query} are {listed}{f' {finding.cites}' if cited else ''}."
+
+
+def _gone_through(finding: LookupFinding, other: Sequence[str], *, cited: bool) -> str:
+    """Each member of a list in its order, with its number in the other list, up to the first that has one.
 
     One small question after the other: to see a list's common member at a glance takes far longer to learn.
     """
     judged: list[str] = []
-    for value in finding.in_order():
-        judged.append(f"{value} {'yes' if value in common else 'no'}")
-        if value in common:
+    for member in finding.in_order():
+        judged.append(f"{member} {other.index(member) + 1 if member in other else 'no'}")
+        if member in other:
             break
     return f"Of the {finding.lookup.query}{f' {finding.cites}' if cited else ''}: {', '.join(judged)}."
 
