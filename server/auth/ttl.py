@@ -7,11 +7,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_WITHOUT: Final = 5
+"""How many times as long a reader waits where no value is known: it has nothing else, and a machine may be busy."""
 
 
 class TtlValue(Generic[T]):
@@ -26,7 +29,7 @@ class TtlValue(Generic[T]):
             read: gives the value; whatever it raises is logged.
             what: the name of the value, for the log.
             seconds: how old it may be, or the failure to read it.
-            patience_seconds: how long a reader waits for it.
+            patience_seconds: how long a reader waits for it; five times that where there is no value yet.
         """
         self._read = read
         self._what = what
@@ -59,8 +62,9 @@ class TtlValue(Generic[T]):
 
     async def _read_now(self) -> None:
         changes = self._changes
+        patience = self._patience_seconds * (_WITHOUT if self.value is None else 1)
         try:
-            async with asyncio.timeout(self._patience_seconds):
+            async with asyncio.timeout(patience):
                 self.value = await self._read()
         except Exception:  # whatever a database raises, or nothing in time: the value that is known holds on
             logger.warning("%s could not be read from the store", self._what, exc_info=True)

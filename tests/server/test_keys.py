@@ -332,6 +332,25 @@ def test_a_store_that_never_answers_is_waited_for_once_by_all_and_not_for_long()
     asyncio.run(run())
 
 
+def test_the_first_value_is_waited_for_longer_than_the_next_one() -> None:
+    async def run() -> None:
+        reads = 0
+
+        async def read() -> int:
+            nonlocal reads
+            reads += 1
+            await asyncio.sleep(1.0)
+            return reads
+
+        cached = TtlValue(read, what="a number", seconds=0, patience_seconds=0.5)
+        assert await cached.refresh()
+        assert cached.value == 1
+        assert await cached.refresh()
+        assert (reads, cached.value) == (2, 1)
+
+    asyncio.run(run())
+
+
 def test_all_who_ask_at_the_same_time_read_once() -> None:
     async def run() -> None:
         store = Hanging()
