@@ -33,6 +33,7 @@ def lines(path: Path) -> int:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.slow
 def test_the_commands_of_the_page_lead_from_questions_to_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -156,6 +156,7 @@ def test_what_is_shared_is_reported(worker: RolloutWorker, ask: Ask, long: Rollo
     assert reward.tree == 1
 
 
+@pytest.mark.slow
 def test_a_run_learns_from_trees(tmp_path: Path) -> None:
     lines: list[Any] = []
     small = recipe(1, start=str(hot_checkpoint(tmp_path / "hot", heat=0.6)), rollout=ROLLOUT, learning=CREDIT)

@@ -205,6 +205,7 @@ def two(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
     return run_in_processes(2, Shared.of, shared, tmp_path_factory.mktemp("two"))
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_step_learn_what_one_process_learns(one: Shared, two: Shared) -> None:
     assert all(torch.allclose(one.weights[name], two.weights[name], atol=1e-4) for name in one.weights)
     logs = [(of.out / "log.jsonl").read_text(encoding="utf-8").splitlines() for of in (one, two)]
@@ -213,16 +214,19 @@ def test_processes_that_share_a_step_learn_what_one_process_learns(one: Shared, 
     assert losses[0] == pytest.approx(losses[1], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_what_two_processes_saved_one_goes_on_with(shared: SftRecipe, one: Shared, two: Shared) -> None:
     resumed = run_in_processes(1, weights_of, shared, two.stopped, True)
     assert all(torch.allclose(one.weights[name], resumed[name], atol=1e-4) for name in one.weights)
 
 
+@pytest.mark.slow
 def test_each_process_updates_its_share_of_the_matrices_alone(one: Shared, two: Shared) -> None:
     assert one.moved == [True] * 7
     assert sum(two.moved) == 4
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_ends_the_others_with_a_sentence(two: Shared) -> None:
     assert "--resume" in two.at_a_death
 
