@@ -17,7 +17,6 @@ from agent.trace import Usage
 from server.auth.admission import Admission, AdmissionBounds
 from server.auth.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
 from server.auth.middleware import Rules
-from server.auth.ttl import TtlValue
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
 from tests.server.live import QUESTION, PausedSource, in_memory, make_service, serving
@@ -320,64 +319,6 @@ class Hanging(MemoryKeys):
         if self.broken:
             raise OSError("no database")
         return await super().used(id, day)
-
-
-def test_a_store_that_never_answers_is_waited_for_once_by_all_and_not_for_long() -> None:
-    async def run() -> None:
-        store = Hanging()
-        cached = TtlValue(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
-        assert await asyncio.gather(*(cached.refresh() for _ in range(50))) == [False] * 50
-        assert store.reads == 1
-
-    asyncio.run(run())
-
-
-def test_the_first_value_is_waited_for_longer_than_the_next_one() -> None:
-    async def run() -> None:
-        reads = 0
-
-        async def read() -> int:
-            nonlocal reads
-            reads += 1
-            await asyncio.sleep(1.0)
-            return reads
-
-        cached = TtlValue(read, what="a number", seconds=0, patience_seconds=0.5)
-        assert await cached.refresh()
-        assert cached.value == 1
-        assert await cached.refresh()
-        assert (reads, cached.value) == (2, 1)
-
-    asyncio.run(run())
-
-
-def test_all_who_ask_at_the_same_time_read_once() -> None:
-    async def run() -> None:
-        store = Hanging()
-        store.hangs = False
-        cached = TtlValue(store.keys, what="the keys", seconds=60)
-        assert await asyncio.gather(*(cached.refresh() for _ in range(50))) == [True] * 50
-        assert store.reads == 1
-
-    asyncio.run(run())
-
-
-def test_what_changed_while_it_was_read_is_read_again() -> None:
-    async def run() -> None:
-        numbers = iter([1, 2])
-
-        async def read() -> int:
-            number = next(numbers)
-            if number == 1:
-                cached.change(5)
-            return number
-
-        cached = TtlValue(read, what="a number", seconds=60)
-        assert await cached.refresh()
-        assert await cached.refresh()
-        assert cached.value == 2
-
-    asyncio.run(run())
 
 
 def test_usage_that_cannot_be_read_is_no_bug_of_the_servers() -> None:

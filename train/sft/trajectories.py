@@ -98,7 +98,7 @@ def answer_at(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> int | None
 
 _ANSWER = "<answer>"
 _DECISIONS = re.compile(
-    r"(?<=\w)(?: \d+| no)(?=[,.])|not found|(?:first|second)(?= is earlier)|(?<=<think>I )(?:know|need)"
+    r"(?<=\w)(?: \d+| no)(?=[,.])|not found|(?:first|second)(?= is earlier)|(?<=<think>I )(?:know|need|do)"
     r"|(?<= is )(?!missing|earlier|before)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
 )
 """Members of a list, what was not found, which of two years is earlier, known or not, the values of findings, and who
