@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_WITHOUT: Final = 5
+_FIRST_PATIENCE: Final = 5
 """How many times as long a reader waits where no value is known: it has nothing else, and a machine may be busy."""
 
 
@@ -62,7 +62,7 @@ class TtlValue(Generic[T]):
 
     async def _read_now(self) -> None:
         changes = self._changes
-        patience = self._patience_seconds * (_WITHOUT if self.value is None else 1)
+        patience = self._patience_seconds * (_FIRST_PATIENCE if self.value is None else 1)
         try:
             async with asyncio.timeout(patience):
                 self.value = await self._read()

@@ -54,7 +54,7 @@ def said(finding: LookupFinding, question: Question, *, cited: bool) -> list[str
     if lookup.is_list and question.type == "intersection":
         return [f"The {lookup.query} are listed{cites}."]
     if lookup.is_list and question.type == "count":
-        return [_numbered(finding, finding.lookup.values, cited=cited)]
+        return [_numbered(finding, lookup.values, cited=cited)]
     weighed = finding.weighed if cited else _uncited(finding.weighed)
     return [*([weighed] if weighed else []), f"{finding.said}{cites}."]
 
@@ -72,8 +72,9 @@ def concluded(question: Question, findings: Mapping[Lookup, LookupFinding], *, c
         return [years, order]
     if question.type == "intersection":
         shorter, longer = sorted((findings[lookup] for lookup in last), key=lambda found: len(found.lookup.values))
-        numbered = _numbered(longer, longer.in_order(), cited=cited)
-        return [numbered, _gone_through(shorter, longer.in_order(), cited=cited), f"In both: {question.answers[-1]}."]
+        members = longer.in_order()
+        walked = _gone_through(shorter, members, cited=cited)
+        return [_numbered(longer, members, cited=cited), walked, f"In both: {question.answers[-1]}."]
     if question.type == "count":
         return [f"That is {len(findings[last[0]].lookup.values)}."]
     return []
