@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,8 +56,8 @@ async def measure(
     sources: Mapping[str, Source],
     at_once: int,
     progress: Progress,
-) -> list[EngineFigures]:
-    """Ask every engine every question, greedily; the first engine is the reference.
+) -> AsyncIterator[EngineFigures]:
+    """Ask every engine every question, greedily, and yield its figures; the first engine is the reference.
 
     Args:
         engines: name → what loads it. One is loaded at a time.
@@ -74,7 +74,6 @@ async def measure(
         done += 1
         progress(done)
 
-    figures: list[EngineFigures] = []
     reference: list[Trace] = []
     for name, load in engines.items():
         agent = Agent(await asyncio.to_thread(load), protocol, sources, PATIENT)
@@ -85,8 +84,7 @@ async def measure(
         finally:
             await agent.policy.aclose()
         reference = reference or traces
-        figures.append(_compare(name, traces, reference, questions, seconds=seconds))
-    return figures
+        yield _compare(name, traces, reference, questions, seconds=seconds)
 
 
 async def _ask(agent: Agent, questions: Sequence[Question], *, at_once: int, done: Callable[[], None]) -> list[Trace]:

@@ -1,13 +1,14 @@
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.policies.scripted import ScriptedPolicy
-from lab.benchmarks.engines import Difference, first_difference, measure
+from lab.benchmarks.engines import Difference, EngineFigures, first_difference, measure
 from tests.agent.policies.engine_case import CAIRN, ONE_HOP, TWO_HOPS, say
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Echo, answer
 
@@ -26,13 +27,34 @@ def test_engines_are_compared_id_by_id_and_the_first_difference_is_reported():
     }
     done: list[int] = []
     questions = [(ONE_HOP, ["Lurnia"]), (TWO_HOPS, ["Lurnia"])]
-    one, other = asyncio.run(
-        measure(engines, questions=questions, protocol=CAIRN, sources=SOURCES, at_once=1, progress=done.append)
-    )
+    measured = measure(engines, questions=questions, protocol=CAIRN, sources=SOURCES, at_once=1, progress=done.append)
+    one, other = asyncio.run(listed(measured))
     assert (one.em, one.equal, one.furthest, one.first_difference) == (1.0, 1.0, 0.0, None)
     assert (other.em, other.equal, other.n) == (0.5, 0.5, 2)
     assert other.first_difference == Difference(TWO_HOPS, "ornia</answer>", "urnia</answer>")
     assert done == [1, 2, 3, 4]
+
+
+async def listed(figures: AsyncIterator[EngineFigures]) -> list[EngineFigures]:
+    return [one async for one in figures]
+
+
+def test_what_was_measured_is_printed_when_a_later_engine_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    from agent.cli import run
+
+    def broken() -> Policy:
+        raise SetupError("no memory for it")
+
+    monkeypatch.setattr(
+        "lab.cli.engines._engines",
+        lambda model, *, float32, vllm: {"one": lambda: ScriptedPolicy(say), "two": broken},
+    )
+    assert run(["bench", "engines", "--limit", "1", "--json"]) == 1
+    found = capsys.readouterr()
+    assert [one["engine"] for one in json.loads(found.out)["engines"]] == ["one"]
+    assert "no memory for it" in found.err
 
 
 def test_a_list_of_questions_is_answered_from_its_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -42,10 +64,10 @@ def test_a_list_of_questions_is_answered_from_its_documents(tmp_path: Path, caps
     (tmp_path / "documents" / "dune.md").write_text("# Dune\n\nDune is a novel by Frank Herbert.\n", encoding="utf-8")
     line = {"id": "a", "question": "Who wrote Dune?", "answers": ["Frank Herbert"]}
     (tmp_path / "q.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    listed = ["bench", "engines", "--questions", str(tmp_path / "q.jsonl")]
-    assert run(listed) == 1
+    arguments = ["bench", "engines", "--questions", str(tmp_path / "q.jsonl")]
+    assert run(arguments) == 1
     assert "name --questions FILE and --corpus DIR together" in capsys.readouterr().err
-    assert run([*listed, "--corpus", str(tmp_path / "documents"), "--json"]) == 0
+    assert run([*arguments, "--corpus", str(tmp_path / "documents"), "--json"]) == 0
     assert {one["n"] for one in json.loads(capsys.readouterr().out)["engines"]} == {1}
 
 
