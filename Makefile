@@ -53,11 +53,11 @@ test: $(DEV)/.installed  ## Run the tests.
 SLOW = slow and not long and $(ELSEWHERE)
 TIMED = tests/lab/benchmarks/load
 # To import all tests takes each process a minute. tests/test_house.py holds that these are all that have a slow one.
-SLOW_FILES = $$(grep -rl --include='*.py' 'mark\.slow' tests | grep '/test_')
+SLOW_FILES = $$(grep -rl --include='*.py' 'mark\.slow' tests | grep '/test_' | grep -v '^$(TIMED)/')
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
 	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
-	$(BIN)/python -m pytest -n 3 $(SHARED) --timeout 300 -m "$(SLOW)" $(ARGS) --ignore $(TIMED) $(SLOW_FILES) || test $$? -eq 5
+	$(BIN)/python -m pytest -n 3 $(SHARED) --timeout 300 -m "$(SLOW)" $(ARGS) $(SLOW_FILES) || test $$? -eq 5
 
 long: $(DEV)/.installed $(VLLM)/.installed  ## Run the studies that CI leaves out; their last result is in docs/long.md.
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)
