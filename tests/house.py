@@ -248,7 +248,7 @@ def figures(passed: bool = True) -> Iterator[tuple[str, str]]:
     """
     count, alone = len(modules()), len(with_one_importer())
     yield "Python in the wheel, lines", f"{lines() / 1000:.1f}k"
-    yield "data in the wheel", f"{data_bytes() / 1e6:.1f} MB"
+    yield "data in the wheel, without small-v1", f"{data_bytes() / 1e6:.1f} MB"
     yield "modules loose at package tops", str(len(loose()))
     yield "modules with one importer", f"{alone} of {count}"
     yield "public class names used twice", str(len(classes_used_twice()))

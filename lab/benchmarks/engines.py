@@ -83,6 +83,7 @@ async def measure(
             seconds = time.perf_counter() - started
         finally:
             await agent.policy.aclose()
+        del agent  # with its weights, before the next engine is loaded
         reference = reference or traces
         yield _compare(name, traces, reference, questions, seconds=seconds)
 

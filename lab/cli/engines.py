@@ -29,11 +29,13 @@ CODE: Final = (
     "agent/policies",
     "agent/loop/loop.py",
     "lab/benchmarks/engines.py",
+    "lab/cli/engines.py",
 )
 """What the figures depend on."""
 _COLUMNS: Final = ("engine", "EM", "equal rollouts", "log-probabilities within", "tokens a second")
 _VLLM_CACHE: Final = 2 << 30
-"""Bytes: on a CPU vLLM's default is 92 % of the memory, and the engines before it have some of that."""
+"""Bytes: on a CPU vLLM's default is 92 % of the memory, and our own process has some of that. Room for eight rollouts
+of a small model; a large one on a GPU would want more."""
 
 
 @bench_app.command("engines")
@@ -97,7 +99,9 @@ def engines(
             print_report([_table(figures)], {"engines": [asdict(one) for one in figures]}, as_json=json)
     if write:
         write_report(
-            REPORT, _report(figures, about=_about(world, questions), protocol=protocol, at_once=at_once), code=CODE
+            REPORT,
+            _report(figures, about=_about(world, questions, model, vllm=vllm), protocol=protocol, at_once=at_once),
+            code=CODE,
         )
 
 
@@ -119,8 +123,11 @@ def _questions(
     return [(one.question, one.answers) for one in listed], build_sources(CairnSettings(corpus=corpus))
 
 
-def _about(world: str, questions: Path | None) -> str:
-    return f"--questions {questions.name} --corpus …" if questions else f"--world {world}"
+def _about(world: str, questions: Path | None, model: Path | None, *, vllm: bool) -> str:
+    """The command's options."""
+    said = [f"--questions {questions.name} --corpus …" if questions else f"--world {world}"]
+    said += [f"--model {model}"] if model else []
+    return " ".join([*said, *(["--vllm"] if vllm else [])])
 
 
 @dataclass(frozen=True)

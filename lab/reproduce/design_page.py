@@ -124,9 +124,8 @@ def _start(study: Study) -> list[str]:
         f"One shared start (`{study.recipe.sft}`): the shipped `tiny-v2` after {study.sft.optimizer.tokens / 1e6:g} M "
         "tokens of trajectories of an expert with habits, each shown with a probability of its own where a question "
         "allows it. So the behaviours under test are neither certain nor absent; `cairn reproduce starts` measures "
-        "them before anything is trained: how probable each is, and the EM of rollouts with and without it. Most "
-        "habits that cost answers have a probability above a half, because evaluations are greedy: below, they would "
-        "hardly show, and there would be no room.",
+        "them before anything is trained: how probable each is, and the EM of rollouts with and without it. The "
+        "start overdoes what is frequent in the trajectories, so the probabilities were set by those measurements.",
         "",
         "| protocol | habits |",
         "|---|---|",
