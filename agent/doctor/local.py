@@ -219,9 +219,9 @@ async def check_port(settings: CairnSettings) -> CheckResult:
     """Whether `cairn serve` could start here, or runs here already."""
     host, port = settings.host.strip("[]"), settings.port
     if not (_is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):
-        return bad(
-            f"other machines could use {host} without a key",
-            "set CAIRN_SERVER_KEY, or allow everyone with insecure (--insecure)",
+        return warn(
+            f"no server_key is set: at {host} the server starts only if its store has keys",
+            "set CAIRN_SERVER_KEY, make a key with `cairn key add`, or allow everyone with insecure (--insecure)",
         )
     if port == 0:
         return ok(f"a free port of {host} is taken when the server starts")

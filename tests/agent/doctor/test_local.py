@@ -215,8 +215,10 @@ def test_a_host_that_is_none_of_ours_is_bad() -> None:
     assert look("port", host="192.0.2.1", insecure=True).state == "bad"
 
 
-def test_other_machines_need_a_key() -> None:
+def test_other_machines_need_a_key_which_may_be_a_stored_one() -> None:
     found = look("port", host="0.0.0.0", port=0)
-    assert found.state == "bad"
+    assert found.state == "warn"
+    assert "only if its store has keys" in found.says
     assert "CAIRN_SERVER_KEY" in found.fix
+    assert "cairn key add" in found.fix
     assert look("port", host="0.0.0.0", port=0, server_key=SecretStr(SECRET)).state == "ok"
