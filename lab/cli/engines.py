@@ -79,7 +79,7 @@ def engines(
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     figures: list[EngineFigures] = []
 
-    async def fill() -> None:
+    async def collect() -> None:
         with Progress(*columns, console=messages(), transient=True) as bar:
             task = bar.add_task("rollouts", total=len(pairs) * len(loads))
             async for one in measure(
@@ -93,7 +93,7 @@ def engines(
                 figures.append(one)  # noqa: PERF401 -- what there is when another engine fails
 
     try:
-        asyncio.run(fill())
+        asyncio.run(collect())
     finally:  # an engine that does not start loses nothing of those before it
         if figures:
             print_report([_table(figures)], {"engines": [asdict(one) for one in figures]}, as_json=json)
