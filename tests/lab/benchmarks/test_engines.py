@@ -47,10 +47,10 @@ def test_what_was_measured_is_printed_when_a_later_engine_does_not_start(
     def broken() -> Policy:
         raise SetupError("no memory for it")
 
-    monkeypatch.setattr(
-        "lab.cli.engines._engines",
-        lambda model, *, float32, vllm: {"one": lambda: ScriptedPolicy(say), "two": broken},
-    )
+    def engines(model: object, *, float32: bool, vllm: bool) -> dict[str, Callable[[], Policy]]:
+        return {"one": lambda: ScriptedPolicy(say), "two": broken}
+
+    monkeypatch.setattr("lab.cli.engines._engines", engines)
     assert run(["bench", "engines", "--limit", "1", "--json"]) == 1
     found = capsys.readouterr()
     assert [one["engine"] for one in json.loads(found.out)["engines"]] == ["one"]
