@@ -19,8 +19,8 @@ STATES: Final[dict[str, MemberState]] = {
 }
 """Of the files in libraries, by OpenAI's names."""
 
-FileId = Annotated[str, Path(pattern=r"^file-[0-9a-f]{24}$", description="The file's id.")]
-LibraryId = Annotated[str, Path(pattern=r"^vs_[0-9a-f]{24}$", description="The library's id.")]
+FileId = Annotated[str, Path(max_length=64, description="The file's id.")]
+LibraryId = Annotated[str, Path(max_length=64, description="The library's id.")]
 After = Annotated[str, Query(max_length=64, description="`last_id` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Order = Literal["asc", "desc"]

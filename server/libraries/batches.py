@@ -22,7 +22,7 @@ from server.libraries.manager import LibraryManager
 from server.libraries.schema import BatchObject, LibraryFileList, LibraryFileObject, NewBatch
 from server.store.batches import BatchRow
 
-BatchId = Annotated[str, Path(pattern=r"^vsfb_[0-9a-f]{24}$", description="The batch's id.")]
+BatchId = Annotated[str, Path(max_length=64, description="The batch's id.")]
 _AT = "/v1/vector_stores/{library}/file_batches"
 
 

@@ -152,3 +152,14 @@ def test_the_evidence_goes_to_another_model_and_its_answer_stands_beside_ours(br
             expect(beside).to_contain_text("Trieste")
             expect(beside).to_contain_text("Frank Herbert")
             expect(beside).to_contain_text("other-model")
+
+
+def test_where_the_policy_does_not_know_no_source_is_cited_for_that(browser: Browser) -> None:
+    turns = (SEARCH, "<evidence>\n- Lina Orr was born in Trieste. [1]\n</evidence>\n<answer>I do not know</answer>")
+    with in_thread(scripted(turns)) as address, tab(browser, address) as page:
+        page.ask(QUESTION)
+        page.ended()
+        answer = page.page.locator(".answer")
+        expect(answer).to_contain_text("The passages that were found do not say it.")
+        expect(answer.locator(".cites")).to_have_count(0)
+        expect(answer.get_by_label("What was found on the way")).to_contain_text("Trieste")

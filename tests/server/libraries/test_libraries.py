@@ -286,6 +286,19 @@ def test_the_text_of_a_pdf_says_where_in_a_passage_a_page_begins(tmp_path: Path)
     assert (passage["page"], passage["text"][begins:]) == (1, "Lina Orr directed it.")
 
 
+@pytest.mark.parametrize("id", ["nope", "vs_nope", "\0", "vs_" + "0" * 24])
+def test_an_id_that_nothing_has_is_not_found(tmp_path: Path, id: str):
+    async def work(client: AsyncOpenAI) -> None:
+        with pytest.raises(NotFoundError, match="no file"):
+            await client.files.retrieve(id)
+        with pytest.raises(NotFoundError, match="no library"):
+            await client.vector_stores.retrieve(id)
+        with pytest.raises(NotFoundError, match="no library"):
+            await client.vector_stores.files.retrieve(id, vector_store_id=id)
+
+    use(work, with_libraries(tmp_path))
+
+
 def test_without_libraries_a_request_that_names_one_is_refused():
     async def work(client: AsyncOpenAI) -> None:
         with pytest.raises(BadRequestError, match="no libraries here"):

@@ -7,6 +7,8 @@ import { Cited } from "./claim";
 import { Markdown } from "./markdown";
 
 const MARK = /\[\d+(\s*[,;]\s*\d+)*\]/;
+/** Of policies of ours that found no answer: see UNKNOWN in agent/trace/attempts.py. */
+const UNKNOWN = /^\s*i (do not|don't) know/i;
 
 export function Answer({ session }: { session: Session }) {
   const { answer, claims, shown, imitated, stopped } = session.outline.value;
@@ -24,7 +26,8 @@ export function Answer({ session }: { session: Session }) {
     ) : (
       <Cite key={key} number={number} shown={shown} claims={claims} />
     );
-  const cited = MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => !DOUBTED.has(check)).flatMap(({ cites }) => cites))];
+  const unknown = UNKNOWN.test(text);
+  const cited = unknown || MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => !DOUBTED.has(check)).flatMap(({ cites }) => cites))];
   return (
     <section class="answer" aria-label="Answer" aria-live="polite">
       <div class={text.length < 160 ? "answer-text short" : "answer-text"}>
@@ -32,8 +35,11 @@ export function Answer({ session }: { session: Session }) {
         {cited.length > 0 && <span class="cites">{cited.map((number) => cite(number, `${number}`))}</span>}
       </div>
       {answer?.by === "loop" && <p class="meta">The product says this; the policy did not write it.</p>}
+      {answer && unknown && (
+        <p class="meta">{shown.size > 0 ? "The passages that were found do not say it." : "Nothing was found."}</p>
+      )}
       {claims.length > 0 && (
-        <ul class="claims" aria-label="What carries the answer">
+        <ul class="claims" aria-label={unknown ? "What was found on the way" : "What carries the answer"}>
           {claims.map((claim) => (
             <li key={claim.text} class={claim.check}>
               <Cited claim={claim} shown={shown} claims={claims} />
@@ -42,7 +48,7 @@ export function Answer({ session }: { session: Session }) {
           ))}
         </ul>
       )}
-      {answer && !claims.length && answer.by !== "loop" && <p class="meta">No claim of this run could be tied to a source.</p>}
+      {answer && !unknown && !claims.length && answer.by !== "loop" && <p class="meta">No claim of this run could be tied to a source.</p>}
     </section>
   );
 }

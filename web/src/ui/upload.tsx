@@ -102,7 +102,7 @@ function Indexed() {
   const library = libraries.value.find(({ id }) => id === options.value.scope);
   if (!library) return null;
   const { in_progress, failed } = library.file_counts;
-  const problems = failed ? `; ${count(failed, "file")} could not be read` : "";
+  const problems = failed ? `; ${count(failed, "file")} of the library could not be read` : "";
   return (
     <>
       {in_progress ? `; ${count(in_progress, "file")} being read` : "; ready"}
