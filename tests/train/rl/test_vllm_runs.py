@@ -43,7 +43,7 @@ from train.rl.teacher import open_teacher  # noqa: E402
 from train.rl.vllm_worker import WORKER  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
-STEPS = 8
+STEPS = 20
 FEW = 3
 KILLED_IN = 2
 """The step, from 0, in whose rollouts the server is killed."""
@@ -115,10 +115,10 @@ def tiny_recipe(path: Path, start: Path, *, engine: str) -> Path:
     return path
 
 
-def adapter_recipe(path: Path, start: Path, *, protocol: str, lr: float) -> Path:
+def adapter_recipe(path: Path, start: Path, *, protocol: str, lr: float, engine: str = IN_PROCESS) -> Path:
     """A few steps: in one or two all rewards may be equal, and teach nothing."""
     said = RECIPE.format(
-        start=start, engine=IN_PROCESS, steps=FEW, protocol=protocol, tokens=96, lr=lr, saved=FEW, more=ADAPTER
+        start=start, engine=engine, steps=FEW, protocol=protocol, tokens=96, lr=lr, saved=FEW, more=ADAPTER
     )
     path.write_text(said, encoding="utf-8")
     return path
@@ -208,16 +208,25 @@ def test_an_adapter_is_trained_with_vllm_in_one_process(tiny: Path, tmp_path: Pa
     check_adapter(tiny, tmp_path / "run")
 
 
-@pytest.mark.long
-def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(
-    tmp_path: Path,
-) -> None:
-    """SmolLM2-135M: its updates are what takes long."""
-    cache = ModelCache(tmp_path / "models")
-    start = Path(hub_folder(str(real_gguf()), adapter=SMALL, cache=cache))
-    path = adapter_recipe(tmp_path / "recipe.toml", start, protocol="cairn", lr=1e-3)
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2-135M, as small-v1 has it."""
+    cache = ModelCache(tmp_path_factory.mktemp("models"))
+    return Path(hub_folder(str(real_gguf()), adapter=SMALL, cache=cache))
+
+
+def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(pretrained: Path, tmp_path: Path) -> None:
+    path = adapter_recipe(tmp_path / "recipe.toml", pretrained, protocol="cairn", lr=3e-3)
     rl(path, tmp_path / "run", threads=2)
-    check_adapter(start, tmp_path / "run")
+    check_adapter(pretrained, tmp_path / "run")
+
+
+def test_an_adapter_of_a_pretrained_model_is_trained_with_vllms_server(pretrained: Path, tmp_path: Path) -> None:
+    with serving(pretrained, free_port()) as server:
+        server.ready()
+        path = adapter_recipe(tmp_path / "recipe.toml", pretrained, protocol="cairn", lr=3e-3, engine=at(server))
+        rl(path, tmp_path / "run", threads=2)
+    check_adapter(pretrained, tmp_path / "run")
 
 
 def test_vllms_server_scores_a_rows_tokens_as_the_same_model_does_here(tiny: Path, tiny_server: ServerProcess) -> None:
