@@ -1,6 +1,9 @@
 """`cairn report`: an outline, each section researched under one budget, and a file of checked sentences."""
 
 import asyncio
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -15,7 +18,7 @@ from agent.errors import SetupError
 from agent.sanitize.text import shortened
 
 if TYPE_CHECKING:
-    from agent.report import Report, ReportBudget, ReportEvent, ReportPlan
+    from agent.report import Report, ReportBudget, ReportEvent, ReportPlan, Research
     from agent.report.export import Format
     from agent.settings import CairnSettings
 
@@ -79,7 +82,8 @@ def report(
     at once under one budget, and keeps only sentences that a check calls
     supported by the sources that they cite. With small-v1, which cannot write
     prose, they are quoted from the sources. What could not be verified, what
-    contradicts, and which sections are left out is said at the end.
+    contradicts, and which sections are left out is said at the end. Ctrl-C
+    has it written with what was found until then.
     """
     from agent.build.agent import notices
     from agent.cli.ask import read_question
@@ -93,7 +97,10 @@ def report(
     plan = ReportPlan(text, headings=tuple(section or ()), sections=sections, budget=budget)
     for sentence in notices(settings):
         note(sentence)
-    made = asyncio.run(_research(settings, plan, credits))
+    try:
+        made = asyncio.run(_research(settings, plan, credits))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     if as_json:
         print_text(made.model_dump_json(), json=True)
     _write(made, out, form, quiet=as_json)
@@ -103,7 +110,7 @@ def report(
 
 
 async def _research(settings: "CairnSettings", plan: "ReportPlan", credits: float | None) -> "Report":
-    """Research it, with its progress on standard error; Ctrl-C cancels every run."""
+    """Research it, with its progress on standard error."""
     from dataclasses import replace
 
     from agent.build.agent import build_agent
@@ -113,9 +120,31 @@ async def _research(settings: "CairnSettings", plan: "ReportPlan", credits: floa
     budget = plan.budget.model_copy(update={"credits": agent.budgets.credits if credits is None else credits})
     try:
         with _Progress(budget) as progress:
-            return await Research(agent, replace(plan, budget=budget), emit=progress.show).run()
+            research = Research(agent, replace(plan, budget=budget), emit=progress.show)
+            with _written_on_interrupt(research):
+                return await research.run()
     finally:
         await agent.aclose()
+
+
+@contextmanager
+def _written_on_interrupt(research: "Research") -> Generator[None]:
+    """The first Ctrl-C has the report written with what was found; the next one ends without it."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def write_now() -> None:
+        loop.add_signal_handler(signal.SIGINT, task.cancel)
+        note("The report is written with what was found; Ctrl-C again ends without it.")
+        research.answer_now()
+
+    with suppress(NotImplementedError):  # Windows: Ctrl-C ends without a report
+        loop.add_signal_handler(signal.SIGINT, write_now)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _format(out: Path | None) -> "Format | None":

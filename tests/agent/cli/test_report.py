@@ -1,5 +1,9 @@
+import asyncio
 import io
 import json
+import os
+import signal
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pypdf
@@ -11,6 +15,7 @@ from agent.errors import PolicyError
 from agent.loop.agent import Agent
 from agent.report import Report, unsupported
 from agent.settings import CairnSettings
+from agent.sources.base import SearchRequest, SearchResult
 from tests.agent.report.library import QUESTION, Library, agent_of, researcher
 from tests.docs.stand_in import stand_in
 
@@ -129,3 +134,42 @@ def test_the_help_shows_examples_and_the_budget(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     for part in ("--section", "--searches", "--out", "supported by the sources", "Examples"):
         assert part in said
+
+
+@dataclass
+class InterruptedLibrary:
+    """In its search number `at` the user presses Ctrl-C; with `again`, another time while that search is cancelled."""
+
+    at: int
+    again: bool = False
+    library: Library = field(default_factory=Library)
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        found = await self.library.search(request)
+        if self.library.searches >= self.at:
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                if self.again:
+                    os.kill(os.getpid(), signal.SIGINT)
+        return found
+
+
+def test_ctrl_c_has_the_report_written_with_what_was_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    install(monkeypatch, agent_of(researcher(RIGHT), source=InterruptedLibrary(at=6)))
+    headings = [f"--section=Lina Orr {number}" for number in range(8)]
+    assert run(["report", QUESTION, *headings, "--json"]) == 0
+    printed = capsys.readouterr()
+    made = Report.model_validate_json(printed.out)
+    assert (made.state, made.sections[0].state, made.sections[-1].state) == ("cut", "researched", "left_out")
+    assert "Lina Orr was born in Trieste in 1931." in [sentence.text for sentence in made.sentences]
+    assert "Ctrl-C again ends without it" in printed.err
+
+
+def test_a_second_ctrl_c_ends_without_a_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    install(monkeypatch, agent_of(researcher(RIGHT), source=InterruptedLibrary(at=2, again=True)))
+    assert run(["report", QUESTION, "--section", "Lina Orr", "--json"]) == 130
+    assert capsys.readouterr().out == ""
