@@ -68,9 +68,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     agent, keys = service.agent, service.keys
     searches = service.run_manager or memory_run_manager()
     kept = service.run_manager
-    reports = (
-        ReportManager(kept.store, retention=kept.retention, command_seconds=kept.command_seconds) if kept else None
-    )
+    reports = ReportManager(kept.store, command_seconds=kept.command_seconds) if kept else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -104,7 +102,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     if service.run_manager:
         add_runs(app, service, service.run_manager)
     if service.libraries:
-        add_libraries(app, service.libraries)
+        add_libraries(app, service.libraries, service.run_manager)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,

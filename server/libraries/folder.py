@@ -6,6 +6,7 @@ DIR/indices/vs_1a2b…/0/       a shard of a library: an index folder
 """
 
 import asyncio
+import hashlib
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from platformdirs import user_data_path
 
 from agent.files.own import private_folder
 from agent.sources.corpus.finding import SUFFIXES, SourceFile
+from server.store.database import Database, default_path
 
 FILE_ID: Final = re.compile(r"file-[0-9a-f]{24}")
 LIBRARY_ID: Final = re.compile(r"vs_[0-9a-f]{24}")
@@ -32,9 +34,18 @@ _STRAY_SECONDS: Final = 3600
 _NO_NAME: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def default_folder() -> Path:
-    """Where libraries are kept by default."""
-    return user_data_path("cairn", appauthor=False) / "libraries"
+def folder_of(database: Database) -> Path | None:
+    """Where the libraries of a database are kept by default, apart from those of others; None: of one in memory."""
+    data = user_data_path("cairn", appauthor=False)
+    match database.file:
+        case None if database.dialect == "sqlite":
+            return None
+        case None:
+            return data / f"libraries-{hashlib.sha256(database.name.encode()).hexdigest()[:12]}"
+        case file if file == default_path():
+            return data / "libraries"
+        case file:
+            return file.with_name(f"{file.name}.libraries")
 
 
 def new_id(kind: str) -> str:

@@ -150,7 +150,7 @@ class Indexer:
                 wanted.append(ShardToBuild(number=number, folder=self._folder.shard(library, number), files=files))
             else:
                 self._folder.remove_shard(library, number)
-                await self._settle(library, members, {})
+                await self._settle(library, number, members, {})
         if wanted:
             await self._build(library, wanted, todo)
 
@@ -196,12 +196,19 @@ class Indexer:
         outcomes = {outcome.name: outcome for outcome in line.files}
         if not any(outcome.passages for outcome in outcomes.values()):
             self._folder.remove_shard(library, line.shard)  # it may hold what was deleted
-        await self._settle(library, members, outcomes)
+        await self._settle(library, line.shard, members, outcomes)
 
-    async def _settle(self, library: str, members: Sequence[Member], outcomes: Mapping[str, FileOutcome]) -> None:
-        """Write down how the files of a shard came out."""
+    async def _settle(
+        self, library: str, shard: int, members: Sequence[Member], outcomes: Mapping[str, FileOutcome]
+    ) -> None:
+        """Write down how the files of a shard came out; one that another server built meanwhile is built again."""
         there = [_with_outcome(member, outcomes) for member in members if _is_there(member)]
-        await self._rows.built(there, gone=[member for member in members if member.state == "removed"])
+        gone = [member for member in members if member.state == "removed"]
+        built = await self._rows.built(library, shard, there, gone=gone)
+        if built == "of what is gone":
+            self._folder.remove_shard(library, shard)
+        if built != "as it is to be":
+            self.add(library)
         self._settled(library)
 
 

@@ -116,6 +116,9 @@ class LibraryManager:
         for id, path in strays:
             if path.is_dir() and await self.rows.library(id, key_id=None):
                 files.add(id)
+        if strays and not files:
+            logger.warning("the store knows nothing of what is in %s; it is left as it is", self._folder.folder)
+            return
         self._folder.remove_strays(files.__contains__, strays)
 
     async def allowed(self, ids: Sequence[str], *, key_id: str | None) -> list[LibraryRow]:
@@ -166,18 +169,18 @@ class LibraryManager:
         Raises:
             ApiError: its key has no room for it. StoreError, OSError: it cannot be kept.
         """
-        _, size = await self.rows.used(key_id=key_id)
-        if size + upload.bytes > self.quota.bytes:
-            raise ApiError(
-                HTTPStatus.INSUFFICIENT_STORAGE,
-                f"The file has {upload.bytes:,} bytes, and of your share {max(0, self.quota.bytes - size):,} are left; "
-                "delete other files first.",
-                code="quota_exceeded",
-            )
         file = FileRow(new_id("file-"), name, upload.bytes, key_id=key_id, purpose=purpose, url=url)
         self._folder.take(upload, file.id, name)
         try:
-            return await self.rows.add_file(file)
+            if kept := await self.rows.add_file(file, most_files=self.quota.files, most_bytes=self.quota.bytes):
+                return kept
+            files, size = await self.rows.used(key_id=key_id)
+            raise ApiError(
+                HTTPStatus.INSUFFICIENT_STORAGE,
+                f"The file has {upload.bytes:,} bytes, and of your share {max(0, self.quota.bytes - size):,} bytes and "
+                f"{max(0, self.quota.files - files):,} files are left; delete other files first.",
+                code="quota_exceeded",
+            )
         except BaseException:
             self._folder.remove_file(file.id, name)
             raise
@@ -207,15 +210,15 @@ class LibraryManager:
         Raises:
             StoreError: it was not removed.
         """
-        members = await self._every_file(library) if files else []
-        self._indexer.forget(library.id)
-        await self.rows.delete_library(library.id)
-        self._folder.remove_index(library.id)
-        self._settled(library.id)
-        for file in members:
+        # The library itself goes last: where the store fails on the way, the client can try all of it again.
+        for file in await self._every_file(library) if files else []:
             await self.delete_file(file)
         if runs:
             await self.rows.delete_runs(library.id)
+        await self.rows.delete_library(library.id)
+        self._indexer.forget(library.id)
+        self._folder.remove_index(library.id)
+        self._settled(library.id)
         await self._store.database.shrink(log=True)
 
     async def _every_file(self, library: LibraryRow) -> list[FileRow]:
@@ -280,13 +283,19 @@ class LibraryManager:
         key = caller().key or None
         named = list(dict.fromkeys(libraries or (ALL,)))
         if ALL in named:
-            rows = await self.rows.libraries(Page(limit=_MOST), key_id=key)
+            rows = await self._every_library(key)
         else:
             rows = await self.allowed(named, key_id=key)
         if not rows:
             raise bad_request("You have no library yet; make one with POST /v1/vector_stores.", param="libraries")
         ids = tuple(row.id for row in rows)
         return ids, await self.source(ids, files, filters=filters)
+
+    async def _every_library(self, key: str | None) -> list[LibraryRow]:
+        rows: list[LibraryRow] = []
+        while page := await self.rows.libraries(Page(after=rows[-1].id if rows else "", limit=_MOST), key_id=key):
+            rows += page
+        return rows
 
     async def source(
         self,
@@ -304,7 +313,7 @@ class LibraryManager:
         shards: list[IndexShard] = []
         within: list[Rows | None] = []
         for library in libraries:
-            wanted, keep = named, filters.get(library)
+            wanted, keep = named, filters.get(library, filters.get(ALL))
             if keep is not None:
                 fit = {id for id, said in (await self.rows.attributes(library)).items() if keep.fits(said)}
                 wanted = frozenset(fit if named is None else fit & named)

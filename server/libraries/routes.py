@@ -52,9 +52,12 @@ from server.libraries.schema import (
     NewMember,
 )
 from server.libraries.upload import read_form
+from server.runs.manager import RunManager
 from server.store.libraries import LibraryRow
 
 _SEARCH_SECONDS: Final = 30.0
+_STORED_SECONDS: Final = 5.0
+"""How long a deletion waits for runs that just ended to be stored."""
 _UPLOAD: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -77,12 +80,12 @@ _BYTES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_libraries(app: FastAPI, manager: LibraryManager) -> None:
-    """Add every address of files and libraries."""
+def add_libraries(app: FastAPI, manager: LibraryManager, run_manager: RunManager | None) -> None:
+    """Add every address of files and libraries; the runs that quote these are `run_manager`'s."""
     add_batches(app, manager)
     _add_uploads(app, manager)
     _add_files(app, manager)
-    _add_library(app, manager)
+    _add_library(app, manager, run_manager)
     _add_members(app, manager)
     _add_search(app, manager)
 
@@ -168,7 +171,7 @@ def _add_files(app: FastAPI, manager: LibraryManager) -> None:
         return DocumentText(file=FileObject.of(row), passages=shown, total=len(found))
 
 
-def _add_library(app: FastAPI, manager: LibraryManager) -> None:
+def _add_library(app: FastAPI, manager: LibraryManager, run_manager: RunManager | None) -> None:
     async def shown(*libraries: LibraryRow) -> list[LibraryObject]:
         counts = await manager.counts(libraries)
         return [
@@ -212,7 +215,10 @@ def _add_library(app: FastAPI, manager: LibraryManager) -> None:
         ] = False,
     ) -> Deleted:
         """Remove a library with its index; its files stay unless `files` says otherwise, as OpenAI has it."""
-        await manager.delete_library(await own_library(manager, library), files=files, runs=runs)
+        row = await own_library(manager, library)
+        if runs and run_manager:
+            await run_manager.until_stored(seconds=_STORED_SECONDS)  # what just ended, too, is removed
+        await manager.delete_library(row, files=files, runs=runs)
         return Deleted(id=library, object="vector_store.deleted")
 
 

@@ -12,7 +12,6 @@ from server.auth.keys import caller
 from server.http.encoding import as_json, dumped
 from server.http.stream import Put
 from server.reports.card import ReportCard, ReportFigures
-from server.runs.manager import Retention
 from server.store import RunStore, StoreError
 from server.store.records import RunCommand
 from server.store.reports import NewReport, ReportRow
@@ -38,6 +37,8 @@ class LiveReport:
         self.over = False
         self.stopping = False
         """The server ends it, and no user."""
+        self.ending = False
+        """Its end is being stored; it cannot be cancelled any more."""
         self.grew = False
         """A section ended since it was stored."""
         self._numbered = 0
@@ -64,16 +65,14 @@ class LiveReport:
 class ReportManager:
     """Starts reports, and finds them again."""
 
-    def __init__(self, store: RunStore, *, retention: Retention | None = None, command_seconds: float = 0.5) -> None:
+    def __init__(self, store: RunStore, *, command_seconds: float = 0.5) -> None:
         """Keep reports in a store.
 
         Args:
             store: where they are kept.
-            retention: how long; its number of runs is one of reports, too.
             command_seconds: how often commands of other replicas are read.
         """
         self.store = store
-        self._retention = retention or Retention()
         self._command_seconds = command_seconds
         self._live: dict[str, LiveReport] = {}
         self._researches: dict[str, Research] = {}
@@ -104,8 +103,6 @@ class ReportManager:
         question = research.plan.question
         report = dumped(research.report())
         await self.store.reports.begin(NewReport(live.id, question, live.key_id, report, research.libraries))
-        with suppress(StoreError):
-            await self.store.reports.prune(days=self._retention.days, reports=self._retention.runs)
         self._live[live.id], self._researches[live.id] = live, research
         live.task = asyncio.create_task(self._run(live, research))
         row = await self.store.reports.get(live.id, key_id=None)
@@ -128,13 +125,13 @@ class ReportManager:
         tasks = [live.task for live in self._live.values() if live.task]
         for live in self._live.values():
             live.stopping = True
-            if live.task:
+            if live.task and not live.ending:
                 live.task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _apply(self, id: str, command: RunCommand) -> None:
         live, research = self._live[id], self._researches[id]
-        if command == "cancel" and live.task:
+        if command == "cancel" and live.task and not live.ending:
             live.task.cancel()
         elif command == "answer_now":
             research.answer_now()
@@ -151,6 +148,7 @@ class ReportManager:
         except Exception:  # the boundary: whatever broke, the report has an end
             logger.exception("the report %s failed", live.id)
         finally:
+            live.ending = True
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
             await self._finish(live, report or await asyncio.to_thread(research.report, state))

@@ -72,15 +72,16 @@ async def _open(service: Service, store: ResponseStore | None, body: ResponseReq
     service.require(body.model)
     stores = store is not None and body.store is not False
     _check_background(body, stores=stores)
-    before, conversation = (), ""
+    before, conversation, libraries = (), "", ()
     if body.previous_response_id:
         if store is None:
             why = "This server keeps no responses; send the earlier turns as items of 'input'."
             raise bad_request(why, param="previous_response_id", code="previous_response_not_found")
-        before, conversation = await store.before(body.previous_response_id)
+        before, conversation, libraries = await store.before(body.previous_response_id)
     question = read_request(body, before=before, most_chars=service.question_chars)
     turn = make_turn(await service.searching(body), body, question, keep=_keep_nothing)
     turn.trace.conversation = conversation
+    turn.trace.libraries = tuple(dict.fromkeys((*turn.trace.libraries, *libraries)))  # its history quotes them
     output = Output(_blank(turn, body, stores=stores))
     keep = _keep_nothing if body.store is False else service.keep
     return ResponseTurn(turn, output, service.run_manager if stores else None, keep)

@@ -59,8 +59,8 @@ class ResponseStore:
             await self._run_manager.until_ended(row.id, key_id=_key(), seconds=_CANCEL_SECONDS)
         return await self.get(id)
 
-    async def before(self, id: str) -> tuple[Sequence[Message], str]:
-        """The turns up to the end of a response, as messages; and the conversation that it belongs to.
+    async def before(self, id: str) -> tuple[Sequence[Message], str, tuple[str, ...]]:
+        """The turns up to the end of a response, as messages; the conversation that it belongs to; its libraries.
 
         Raises:
             ApiError: there is none, or it goes on.
@@ -83,7 +83,7 @@ class ResponseStore:
         )
         turns = [*(trace.history if trace else ()), (row.question, answer)]
         said = [Message(role=role, content=text) for turn in turns for role, text in zip(_ROLES, turn, strict=True)]
-        return said, row.conversation or id
+        return said, row.conversation or id, trace.libraries if trace else ()
 
     async def _find(self, id: str) -> tuple[RunRow, ResponseObject]:
         named = _ID.fullmatch(id)

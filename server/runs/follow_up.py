@@ -51,6 +51,8 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
         trace.filters = joined(trace.filters, (*kept, *read.filters))
     if context != "summary":
         trace.history = (*trace.history[:-1], (before.question, _said(before, context)))
+    elif not read and not trace.history:
+        trace.history = ((before.question, before.answer or ""),)
     if trace.library_state != before.library_state:  # it searched other files than are searched now
         return turn
     found = searches_of(before)

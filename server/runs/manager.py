@@ -120,6 +120,12 @@ class RunManager:
         """The same, with all that there is to say of it."""
         self._writer.keep(run)
 
+    async def until_stored(self, *, seconds: float) -> None:
+        """Wait until the runs that have ended are stored, but not for longer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._writer.idle.wait()
+
     async def put_away(self, run: NewRun, *, seconds: float) -> None:
         """Write down a run that ended, and wait until it is stored, so that it can be retrieved; but not for longer."""
         stored = asyncio.Event()
@@ -249,6 +255,7 @@ class RunManager:
             await self._interrupt(id)
             self._orphans.discard(id)
         if self._due("prune", every=_PRUNE_SECONDS):
+            await self.store.reports.prune(days=self.retention.days, reports=self.retention.runs)
             removed = await self.store.writes.prune(days=self.retention.days, runs=self.retention.runs)
             if removed < PRUNED_AT_ONCE:
                 self._done("prune")

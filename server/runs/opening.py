@@ -4,11 +4,11 @@ import asyncio
 
 from agent.errors import SetupError
 from agent.settings.server import ServerSettings
-from server.libraries.folder import LibraryFolder, default_folder
+from server.libraries.folder import LibraryFolder, folder_of
 from server.libraries.manager import LibraryManager, Quota
 from server.runs.manager import Retention, RunManager
 from server.store import RunStore, StoreError
-from server.store.database import MEMORY, Database
+from server.store.database import Database
 from server.store.keys import StoredKeys
 
 
@@ -37,8 +37,7 @@ def libraries_of(settings: ServerSettings, store: RunStore) -> LibraryManager:
         settings: of the server.
         store: that it keeps its runs in.
     """
-    in_memory = settings.store.get_secret_value() == MEMORY
-    folder = LibraryFolder(settings.library_folder or (None if in_memory else default_folder()))
+    folder = LibraryFolder(settings.library_folder or folder_of(store.database))
     quota = Quota(settings.file_bytes, settings.library_bytes, settings.library_files)
     return LibraryManager(store, folder, quota=quota)
 

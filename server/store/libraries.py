@@ -5,7 +5,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
-from sqlalchemy import ColumnElement, CursorResult, Row, Select, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    CursorResult,
+    Row,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.store.database import Database
@@ -89,6 +103,10 @@ class Page:
     oldest_first: bool = False
 
 
+Built = Literal["as it is to be", "of too little", "of what is gone"]
+"""Whether a shard holds what it should: another server may have built it while this one did, of other files."""
+
+
 class LibraryRows:
     """Reads and writes them. Each call is one transaction, and raises `StoreError` where the database fails."""
 
@@ -96,8 +114,8 @@ class LibraryRows:
         self._database = database
         self._now = now(database.dialect)
 
-    async def add_file(self, file: FileRow) -> FileRow:
-        """A file was uploaded; gives the row with its time."""
+    async def add_file(self, file: FileRow, *, most_files: int, most_bytes: int) -> FileRow | None:
+        """A file was uploaded; gives the row with its time. None: its key would have more than that, with this one."""
         row = {
             "id": file.id,
             "key_id": file.key_id,
@@ -108,6 +126,12 @@ class LibraryRows:
             "created": self._now,
         }
         async with self._database.writing() as connection:
+            if self._database.dialect == "postgresql":  # SQLite has one writer; here, two uploads of a key take turns
+                lock = "SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"
+                await connection.execute(text(lock), {"key": f"cairn files {file.key_id}"})
+            count, size = (await connection.execute(_used(file.key_id))).one()
+            if count + 1 > most_files or size + file.bytes > most_bytes:
+                return None
             return _file((await connection.execute(insert(FILES).values(row).returning(FILES))).one())
 
     async def file(self, id: str, *, key_id: str | None) -> FileRow | None:
@@ -128,9 +152,8 @@ class LibraryRows:
 
     async def used(self, *, key_id: str) -> tuple[int, int]:
         """How many files a key has, and their bytes."""
-        query = select(func.count(), func.coalesce(func.sum(FILES.c.bytes), 0)).where(FILES.c.key_id == key_id)
         async with self._database.reading() as connection:
-            count, size = (await connection.execute(query)).one()
+            count, size = (await connection.execute(_used(key_id))).one()
         return int(count), int(size)
 
     async def delete_file(self, id: str) -> set[str]:
@@ -292,12 +315,21 @@ class LibraryRows:
                 found.setdefault(row.shard, []).append(_member(row))
         return found
 
-    async def built(self, members: Sequence[Member], *, gone: Sequence[Member]) -> None:
+    async def built(self, library: str, shard: int, members: Sequence[Member], *, gone: Sequence[Member]) -> Built:
         """A shard was built: how each of its files came out, and which are in it no more.
 
         What was removed or added again while it was built stays to be done.
         """
+        of_shard = and_(MEMBERS.c.library == library, MEMBERS.c.shard == shard)
         async with self._database.writing() as connection:
+            states = select(MEMBERS.c.file, MEMBERS.c.state).where(of_shard)
+            now_there: dict[str, str] = {row.file: row.state for row in await connection.execute(states)}
+            ours = {member.file for member in members}
+            gone_since = ours - now_there.keys()
+            if gone_since or {file for file, state in now_there.items() if state == "indexed"} - ours:
+                again = update(MEMBERS).where(of_shard, MEMBERS.c.state.in_(("indexed", "failed")))
+                await connection.execute(again.values(state="waiting"))
+                return "of what is gone" if gone_since else "of too little"
             for member in members:
                 mine = and_(MEMBERS.c.library == member.library, MEMBERS.c.file == member.file)
                 values = {"state": member.state, "why": storable(member.why), "passages": member.passages}
@@ -305,6 +337,7 @@ class LibraryRows:
             for member in gone:
                 mine = and_(MEMBERS.c.library == member.library, MEMBERS.c.file == member.file)
                 await connection.execute(delete(MEMBERS).where(mine, MEMBERS.c.state == "removed"))
+        return "as it is to be"
 
     async def delete_runs(self, library: str) -> None:
         """Remove the runs and reports that searched a library and have ended, with all that is stored of them."""
@@ -333,6 +366,10 @@ class LibraryRows:
         order = (times, ids) if page.oldest_first else (times.desc(), ids.desc())
         async with self._database.reading() as connection:
             return (await connection.execute(query.order_by(*order).limit(page.limit))).all()
+
+
+def _used(key_id: str) -> Select[int, Any]:
+    return select(func.count(), func.coalesce(func.sum(FILES.c.bytes), 0)).where(FILES.c.key_id == key_id)
 
 
 async def counts_of(connection: AsyncConnection, *which: ColumnElement[bool]) -> dict[str, Counts]:

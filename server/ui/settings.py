@@ -63,6 +63,8 @@ class SettingsEditor:
     """Those that it runs with."""
     restart: Callable[[], None] | None = None
     """Ends the server and starts it again; None: its process can't."""
+    own: Mapping[str, Any] = field(default_factory=read_user_file)
+    """What the user's own file said when the server started."""
     saved: bool = field(default=False, init=False)
     """Something was saved that does not hold yet."""
 
@@ -167,16 +169,17 @@ def _refuse_clients() -> None:
 def _page(editor: SettingsEditor) -> SettingsPage:
     own = read_user_file()
     return SettingsPage(
-        fields=[_field(known, editor.settings, own) for known in _KNOWN],
+        fields=[_field(known, own, editor) for known in _KNOWN],
         file=str(user_file()),
         pending=editor.saved,
         can_restart=editor.restart is not None,
     )
 
 
-def _field(known: _Known, settings: CairnSettings, own: Mapping[str, Any]) -> SettingField:
-    running = _plain(getattr(settings, known.name))
-    value = own.get(known.name, running if _fixed(known, settings, own) else None)
+def _field(known: _Known, own: Mapping[str, Any], editor: SettingsEditor) -> SettingField:
+    running = _plain(getattr(editor.settings, known.name))
+    fixed = _fixed(known, editor)
+    value = running if fixed else own.get(known.name)
     secret = known.kind == "secret"
     return SettingField(
         name=known.name,
@@ -185,17 +188,17 @@ def _field(known: _Known, settings: CairnSettings, own: Mapping[str, Any]) -> Se
         kind=known.kind,
         value=None if secret or value in (None, "") else value,
         is_set=value not in (None, "", False),
-        fixed=_fixed(known, settings, own),
+        fixed=fixed,
         choices=_choices(known.name) if known.kind == "choice" else [],
         hint=known.hint,
     )
 
 
-def _fixed(known: _Known, settings: CairnSettings, own: Mapping[str, Any]) -> bool:
+def _fixed(known: _Known, editor: SettingsEditor) -> bool:
     """Whether something that counts more than the user's own file says it."""
-    running = _plain(getattr(settings, known.name))
+    running = _plain(getattr(editor.settings, known.name))
     default = _plain(CairnSettings.model_fields[known.name].get_default(call_default_factory=True))
-    return running not in (default, own.get(known.name), None, "")
+    return running not in (default, editor.own.get(known.name), None, "")
 
 
 def _plain(value: Any) -> Any:
@@ -219,7 +222,7 @@ def _changed(editor: SettingsEditor, values: Mapping[str, str | bool | None]) ->
         known = _NAMES.get(name)
         if known is None:
             raise bad_request(f"There is no setting {name!r} on this page.", param=f"values.{name}")
-        if _fixed(known, editor.settings, own):
+        if _fixed(known, editor):
             why = "a flag, the environment or a cairn.toml says it; change it there"
             raise bad_request(f"{known.label!r} cannot be changed here: {why}.", param=f"values.{name}")
         if isinstance(value, str):

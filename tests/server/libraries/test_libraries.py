@@ -182,6 +182,10 @@ def test_a_deleted_library_leaves_nothing_of_its_words_on_disk(tmp_path: Path):
         after = await ended(client, "/api/runs", question | {"follows": first["id"], "context": "all"})
         assert after["trace"]["libraries"] == [library.id], "what it was given is the library's"
         assert {passage["source"] for passage in after["trace"]["passages"]} == {"web"}, "nothing is used again"
+        response = await client.responses.create(
+            model="cairn", input="Who is Lina Orr?", extra_body={"libraries": [library.id]}
+        )
+        await client.responses.create(model="cairn", input="And then?", previous_response_id=response.id)
         body = {"question": "Who is Lina Orr?", "sections": ["Lina Orr"], "libraries": [library.id]}
         report = await ended(client, "/api/reports", body)
         assert secret.decode() in str(report["report"])
@@ -206,7 +210,7 @@ def holding(folder: Path, word: bytes) -> list[Path]:
 def test_a_share_that_is_full_takes_no_more(tmp_path: Path):
     async def work(client: AsyncOpenAI) -> None:
         await client.files.create(file=("a.txt", b"x" * 60), purpose="user_data")
-        with pytest.raises(APIStatusError, match="40 are left") as full:
+        with pytest.raises(APIStatusError, match="40 bytes and") as full:
             await client.files.create(file=("b.txt", b"x" * 50), purpose="user_data")
         assert full.value.status_code == 507
         with pytest.raises(APIStatusError, match="larger than 100 bytes") as large:

@@ -114,7 +114,7 @@ def test_the_policy_is_given_as_much_of_the_run_before_as_is_chosen():
     source = Counted()
     bodies = [said("Who is her mother?") | {"context": context} for context in ("summary", "evidence", "all")]
     _, summary, evidence, everything = conversation(*bodies, source=source)
-    assert summary["history"] == []
+    assert summary["history"] == [["Where was the director of Aurora Falls born?", "Lina Orr"]]
     assert (
         evidence["history"][-1][1] == "Lina Orr\n- Aurora Falls was directed by Lina Orr.\n- Lina Orr was born in Rome."
     )

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent.settings import CairnSettings, load_settings, settings_of
-from agent.settings.user_file import read_user_file, user_file
+from agent.settings.user_file import read_user_file, user_file, write_user_file
 from server.auth.keys import MemoryKeys, new_key
 from server.auth.middleware import Rules
 from server.launch import make_service as launched
@@ -70,6 +70,22 @@ def test_a_value_is_taken_back():
 
     use(work)
     assert read_user_file() == {}
+
+
+def test_what_was_saved_can_be_changed_again_before_the_restart():
+    write_user_file({"answer_style": "sentence"})
+
+    async def work(client: httpx2.AsyncClient) -> None:
+        for value in ("with_evidence", "short"):
+            saved = await client.post("/api/settings", json={"values": {"answer_style": value}})
+            assert saved.status_code == 200, saved.text
+            assert (field(saved.json(), "answer_style")["value"], field(saved.json(), "answer_style")["fixed"]) == (
+                value,
+                False,
+            )
+
+    use(work, load_settings(None, world="test-v2"))
+    assert read_user_file() == {"answer_style": "short"}
 
 
 def test_what_a_flag_says_is_shown_and_cannot_be_changed_here():
