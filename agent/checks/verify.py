@@ -6,6 +6,7 @@ them (docs/evidence.md says what it cannot see). In doubt it says not found.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from agent.checks.amounts import disagree
 from agent.checks.close import Support
 from agent.checks.judge import State, judged
 from agent.checks.page import ReadPage, page
@@ -33,7 +34,7 @@ def check_claim(claim: Claim, shown: Shown) -> Claim:
         if (place := _verbatim(claim.text, read)) is not None:
             return claim.model_copy(update={"check": "verbatim", "quotes": (_quote(number, read, *place),)})
     found = judged(claim.text, [read for _, read in pages])
-    if found.state != "supported":
+    if found.state != "supported" or disagree(claim.text, _lines(pages, found.lines)):
         check: Check = "contradicted" if found.state == "contradicted" else "not_found"
         return claim.model_copy(update={"check": check, "quotes": ()})
     return claim.model_copy(update={"check": "close", "quotes": tuple(_quotes(pages, found.lines))})
@@ -43,6 +44,14 @@ def state_of(claim: Claim, shown: Shown) -> State:
     """What the cited passages say of a claim, in three states."""
     check = check_claim(claim, shown).check
     return "contradicted" if check == "contradicted" else "not_verified" if check in DOUBTED else "supported"
+
+
+def _lines(pages: Sequence[tuple[int, ReadPage]], support: Iterable[Support]) -> Iterator[str]:
+    """The words of the supporting sentences."""
+    for place, at in support:
+        read = pages[place][1]
+        line = read.lines[at]
+        yield read.text[line.start : line.end] if line.start >= 0 else ""
 
 
 def _quotes(pages: Sequence[tuple[int, ReadPage]], support: Iterable[Support]) -> Iterator[Quote]:
@@ -68,9 +77,24 @@ def _verbatim(text: str, read: ReadPage) -> tuple[int, int] | None:
     for at in range(len(there) - len(said) + 1):
         if there[at] == said[0] and there[at : at + len(said)] == said:
             start, end = read.words[at].start, read.words[at + len(said) - 1].end
-            if not _taken_back(read, start, end):
+            if not (_taken_back(read, start, end) or _goes_on(read, at + len(said)) or _as_another(text, read, end)):
                 return start, end
     return None
+
+
+def _goes_on(read: ReadPage, after: int) -> bool:
+    """Whether a name goes on behind the words: "Columbia" is not Columbia Pictures."""
+    if after >= len(read.words):
+        return False
+    last, following = read.words[after - 1], read.words[after]
+    return last.capital and following.capital and read.text[last.end : following.start] == " "
+
+
+def _as_another(text: str, read: ReadPage, end: int) -> bool:
+    """Whether a number of the words is another one in the sentence where they end: a sign, a currency, "million"."""
+    return any(
+        line.start < end <= line.end and disagree(text, [read.text[line.start : line.end]]) for line in read.lines
+    )
 
 
 def _taken_back(read: ReadPage, start: int, end: int) -> bool:

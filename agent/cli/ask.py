@@ -63,7 +63,11 @@ def read_question(question: str, *, max_chars: int) -> str:
     Raises:
         BadParameter: it is empty or too long.
     """
-    text = (sys.stdin.read() if question == "-" else question).strip()
+    try:
+        text = (sys.stdin.read() if question == "-" else question).strip()
+        text.encode()
+    except UnicodeError as error:
+        raise typer.BadParameter("the question is not UTF-8; save or send it as such", param_hint="QUESTION") from error
     if not text:
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
     if len(text) > max_chars:

@@ -79,6 +79,8 @@ def ending(trace: Trace) -> str:
     if stopped.reason == "answered":
         return stopped.detail or "answered"
     if stopped.reason == "forced" and stopped.budget:
+        if trace.answer is None:
+            return f"ended without an answer because {_BUDGETS[stopped.budget]}"
         return f"answered because {_BUDGETS[stopped.budget]}"
     said = _ENDS.get(stopped.reason, stopped.reason)
     return f"{said} ({stopped.detail})" if stopped.detail else said

@@ -96,7 +96,8 @@ async def _run(
     from agent.outbound.retries import Retries
     from agent.settings.local_file import refuse_plain_key
 
-    key = settings.api_key.get_secret_value()
+    own = settings.api_key if where == settings.base_url else settings.answer_key
+    key = own.get_secret_value()
     refuse_plain_key(where, key, allowed=settings.plain_http)
     async with LlmClient(
         base_url=where, model=model, api_key=key, seconds=ANSWER_SECONDS, retries=Retries(0)

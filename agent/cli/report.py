@@ -1,6 +1,7 @@
 """`cairn report`: an outline, each section researched under one budget, and a file of checked sentences."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -161,6 +162,8 @@ def _format(out: Path | None) -> "Format | None":
     check_format(form)
     if not out.absolute().parent.is_dir():
         raise SetupError(f"there is no folder {out.absolute().parent}; make it, or name another file")
+    if out.is_dir() or not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
+        raise SetupError(f"{out} is a folder, or you may not write it; name another file")
     return form
 
 
@@ -174,7 +177,9 @@ def _write(made: "Report", out: Path | None, form: "Format | None", *, quiet: bo
     try:
         out.write_bytes(export(made, form).data)
     except OSError as error:
-        raise SetupError(f"{out} cannot be written: {error}") from error
+        if not quiet:
+            print_text(export(made, "md").data.decode(), end="")
+        raise SetupError(f"{out} cannot be written: {error}; the report is on standard output") from error
     note(f"{out}: {_count(len(made.sentences), 'sentence')} from {_count(len(made.sources), 'source')}.")
 
 

@@ -30,8 +30,13 @@ _MONTHS: Final = {
         "january february march april may june july august september october november december".split(), start=1
     )
 }
+_MONTHS_OF_A_YEAR: Final = 12
 _COUNT: Final = rf"(\d{{1,3}}|{'|'.join(_NUMBERS)})"
-_DAY: Final = rf"((?:(?:{'|'.join(_MONTHS)})\s+)?(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)"
+_DAY: Final = (
+    rf"((?:(?:{'|'.join(_MONTHS)})\s+)?(?:19|20)\d\d(?!\d)"
+    r"(?:-(?:0[1-9]|1[0-2])(?!\d)(?:-(?:0[1-9]|[12]\d|3[01])(?!\d))?)?(?!-\d\d?(?!\d)))"
+)
+_SEASON: Final = re.compile(r"\b(?:in\s+|of\s+|during\s+)?((?:19|20)\d\d)[-–/](\d\d)\b(?![-–/]?\d)", re.I)
 _AGO: Final = re.compile(
     rf"(?:the\s+)?(?:last|past|newer\s+than|younger\s+than|recent)\s+(?:{_COUNT}\s+(?:of\s+)?)?(day|week|month|year)s?\b",
     re.I,
@@ -48,6 +53,10 @@ _FILLERS: Final = frozenset(
     "papers documents show use take consider look at limit restrict narrow down it that this answer to same question "
     "again what how about me ones one years year on are is written published".split()
 )
+_ASKING: Final = frozenset(
+    "can could would will you i we is be true right once more also too then there whether".split()
+)
+"""Words around "check the second claim" that say nothing else."""
 _WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
 _CHECK: Final = re.compile(
     rf"\b(?:re-?check|double-?check|check|verify|confirm)\b.{{0,40}}?\b(?:the\s+)?"
@@ -135,6 +144,8 @@ def _claim(text: str) -> int | None:
     found = _CHECK.search(text)
     if not found or not (found["word"] or found["nth"] or found["after"]):
         return None
+    if [word for word in _content(f"{text[: found.start()]} {text[found.end() :]}") if word not in _ASKING]:
+        return None
     if found["word"]:
         return _ORDINALS.get(found["word"].lower(), 0)
     return int(found["nth"] or found["after"])
@@ -145,13 +156,19 @@ def _period(text: str, today: date) -> tuple[tuple[Filter, ...], str]:
     for pattern, read in (
         (_AGO, _ago),
         (_THIS, _this),
+        (_SEASON, _season),
         (_BETWEEN, _between),
         (_SINCE, _since),
         (_BEFORE, _until),
         (_IN, _within),
     ):
         if found := pattern.search(text):
-            filters = tuple(Filter(name=name, value=value) for name, value in read(found, today))
+            said = read(found, today)
+            if not said:
+                continue
+            if not all(_is_date(value) for _, value in said):
+                return (), text
+            filters = tuple(Filter(name=name, value=value) for name, value in said)
             return filters, f"{text[: found.start()]} {text[found.end() :]}"
     return (), text
 
@@ -166,6 +183,22 @@ def _this(found: re.Match[str], today: date) -> list[tuple[str, str]]:
     first = {"year": today.replace(month=1, day=1), "month": today.replace(day=1)}
     unit = (found[1] or "day").lower()
     return [("after", first.get(unit, today - timedelta(days=DAYS[unit] - 1)).isoformat())]
+
+
+def _season(found: re.Match[str], _: date) -> list[tuple[str, str]]:
+    """2023-24; 2011-12 is a month."""
+    first, last = int(found[1]), int(found[2])
+    if last != (first + 1) % 100 or 1 <= last <= _MONTHS_OF_A_YEAR:
+        return []
+    return [("after", f"{first}"), ("before", f"{first + 1}")]
+
+
+def _is_date(said: str) -> bool:
+    try:
+        date.fromisoformat(f"{said}-01-01"[:10])
+    except ValueError:
+        return False
+    return True
 
 
 def _between(found: re.Match[str], _: date) -> list[tuple[str, str]]:

@@ -23,6 +23,8 @@ async def force_answer(state: RolloutState, budget: BudgetName) -> Stopped:
     except TimeoutError:
         if not scope.expired():
             raise
+        begun = state.writer.drain()
+        text = begun.text.strip() if begun and begun.role == "answer" else ""
     if not text:
         why = "the policy gave no answer" if room > 0 else "the context has no room for an answer"
         return Stopped(reason="forced", budget=budget, detail=why)

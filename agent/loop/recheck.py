@@ -1,7 +1,7 @@
 """One claim of an earlier run, checked again: searched for again, beside what it cited then. No model is involved."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.checks import check_claim
@@ -11,6 +11,7 @@ from agent.loop.budgets import Control
 from agent.loop.execute import execute
 from agent.loop.recorder import Emit, Recorder
 from agent.plan import EVERY_SOURCE, Node, Plan
+from agent.sources.base import Source, credits_of
 from agent.sources.select import selected
 from agent.trace import BudgetName, Claim, Evidenced, Gathered, Planned, Searched, SearchFailed, Stopped, Trace
 
@@ -41,11 +42,13 @@ class Recheck:
     async def _check(self, recorder: Recorder, control: Control) -> Stopped:
         trace = recorder.trace
         queries = dict.fromkeys(text for text in (self.claim.text, self.question) if text)
-        plan = Plan(
-            nodes=tuple(Node(id=id, query=q, source=EVERY_SOURCE) for id, q in zip("AB", queries, strict=False))
-        )
-        recorder.count(rounds=1, searches=len(plan.nodes))
-        recorder.step(Planned(round=1, plan=plan))
+        sources = selected(self.agent.sources, only=trace.only, filters=trace.filters)
+        most, budget = self._affordable(credits_of(sources[EVERY_SOURCE]))
+        names = zip("AB", list(queries)[:most], strict=False)
+        plan = Plan(nodes=tuple(Node(id=id, query=query, source=EVERY_SOURCE) for id, query in names))
+        if plan.nodes:
+            recorder.count(rounds=1, searches=len(plan.nodes))
+            recorder.step(Planned(round=1, plan=plan))
         found: list[Passage] = []
 
         def record(step: Searched | SearchFailed) -> None:
@@ -57,7 +60,7 @@ class Recheck:
                 trace.infrastructure = True
 
         first, began = len(trace.steps), recorder.seconds
-        ended = await self._searched(plan, trace, record, control)
+        ended = await self._searched(plan, sources, trace.question, record, control) if plan.nodes else budget
         recorder.spent(search=recorder.seconds - began)
         recorder.in_plan_order(plan, since=first)
         passages = _numbered([*self.cited, *found], most=self.agent.budgets.passages)
@@ -69,8 +72,19 @@ class Recheck:
         recorder.answer(_said(claim, len(passages)), by_loop=True)
         return Stopped(reason="forced", budget=ended) if ended else Stopped(reason="answered")
 
+    def _affordable(self, cost: float) -> tuple[int, BudgetName]:
+        """How many searches the budgets allow, and which of these ends first."""
+        budgets = self.agent.budgets
+        paid = int(budgets.credits // cost) if cost else budgets.searches
+        return (paid, "credits") if paid < budgets.searches else (budgets.searches, "searches")
+
     async def _searched(
-        self, plan: Plan, trace: Trace, record: Callable[[Searched | SearchFailed], None], control: Control
+        self,
+        plan: Plan,
+        sources: Mapping[str, Source],
+        question: str,
+        record: Callable[[Searched | SearchFailed], None],
+        control: Control,
     ) -> BudgetName | None:
         """Search; gives the budget that ended it."""
         budgets = self.agent.budgets
@@ -80,12 +94,12 @@ class Recheck:
                 with control.cutting(scope):
                     await execute(
                         plan,
-                        selected(self.agent.sources, only=trace.only, filters=trace.filters),
+                        sources,
                         round=1,
                         limit=self.agent.protocol.passages,
                         seconds=budgets.search_seconds,
                         emit=record,
-                        question=trace.question,
+                        question=question,
                     )
         except TimeoutError:
             if not scope.expired():

@@ -221,7 +221,7 @@ class Research:
             own = await self._written_outline(budget, found)
             if own is not None:
                 outline, passages = own, ((),) * len(own.sections)
-            else:
+            elif not self._now:
                 why = self._silence or "it wrote none that could be read"
                 note = f"The model made no outline ({why}); this one is made from what was found."
                 outline = outline.model_copy(update={"note": note})
@@ -294,7 +294,7 @@ class Research:
 
     async def _researched(self, place: int, result: SectionResult, budget: SharedBudget) -> SectionResult:
         agent, writes = self._agent, self._agent.policy.instructed
-        cost = credits_of(agent.sources[EVERY_SOURCE])
+        cost = credits_of(selected(agent.sources, only=agent.only, filters=agent.filters)[EVERY_SOURCE])
         waiting, self._waiting = self._waiting, self._waiting - 1
         if self._now:
             return left_out(result, _ENDED["user"])

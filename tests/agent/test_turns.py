@@ -1,5 +1,9 @@
 """What a protocol may say about a turn: who speaks when, the reply to an empty turn, how long it is, where it answers."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +11,8 @@ from hypothesis import strategies as st
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
-from agent.policies.scripted import ScriptedPolicy
+from agent.policies.base import Chunk, Sampling
+from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
 from agent.protocols.chat import CHAT_TEMPLATES
 from agent.sources.base import SearchRequest, SearchResult
@@ -274,3 +279,27 @@ def test_white_space_at_the_end_of_a_turn_without_a_stop_text_is_the_policys_own
     protocol = CAIRN.model_copy(update={"invalid": INVALID})
     trace = rollout(["hm\n", ANSWER_TURN], protocol)
     assert trace.segments[2].text == INVALID
+
+
+class Slow(ScriptedPolicy):
+    """Says the beginning of its turn, and then nothing for long."""
+
+    def open(self, protocol: TextProtocol, question: str, **_: Any) -> ScriptedContext:
+        return SlowContext(self, protocol.prompt_text(question))
+
+
+class SlowContext(ScriptedContext):
+    async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+        said = 0
+        async for chunk in super().generate(sampling, stop=stop, max_tokens=max_tokens):
+            yield chunk
+            said += 1
+            if said == 3:
+                await asyncio.sleep(60)
+
+
+def test_what_was_written_of_a_forced_answer_when_its_time_ended_is_the_answer():
+    policy = Slow(lambda context: "Frank Herbert of Tacoma wrote it</answer>")
+    trace = rollout([], CAIRN, Budgets(seconds=0, answer_seconds=0.3), policy=policy)
+    assert ended(trace) == ("forced", "seconds")
+    assert trace.answer == "Frank Herbert of Taco"

@@ -1,6 +1,7 @@
 """Which rungs a server's model gets: what the server offers is looked at, then the model takes the exam."""
 
 import asyncio
+from http import HTTPStatus
 from typing import Final, Literal
 
 from agent.errors import RequestRefused
@@ -60,19 +61,23 @@ async def _found(endpoint: LlmClient, abilities: Abilities, *, fresh: bool) -> t
     known = None if fresh else await asyncio.to_thread(recall, *model)
     if known:
         return known.rung, known.why
-    rung, why = await _examined(endpoint)
-    await asyncio.to_thread(remember, rung, why, *model)
+    rung, why, sure = await _examined(endpoint)
+    if sure:
+        await asyncio.to_thread(remember, rung, why, *model)
     return rung, why
 
 
-async def _examined(endpoint: LlmClient) -> tuple[Rung, str]:
+async def _examined(endpoint: LlmClient) -> tuple[Rung, str, bool]:
+    """The best rung, why it is this one, and whether the model is the reason: a server may fail for a moment."""
     failed: list[str] = []
+    sure = True
     for rung in _EXAMINED:
         try:
             why = await exam.failing(endpoint, rung)
         except RequestRefused as error:
             why = shortened(str(error), 200)
+            sure = sure and error.status != HTTPStatus.INTERNAL_SERVER_ERROR
         if not why:
-            return rung, "; ".join(["the model passed its exam", *failed])
+            return rung, "; ".join(["the model passed its exam", *failed]), sure
         failed.append(f"{rung}: {why}")
-    return "plain", "; ".join(failed)
+    return "plain", "; ".join(failed), sure

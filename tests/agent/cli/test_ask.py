@@ -166,3 +166,8 @@ def test_the_policy_is_closed_after_the_rollout(monkeypatch: pytest.MonkeyPatch)
     install(monkeypatch, Agent(Closing(["<answer>x</answer>"]), agent.protocol, agent.sources))
     assert run(["ask", "q"]) == 0
     assert closed == [True]
+
+
+def test_a_question_that_is_not_utf_8_is_a_wrong_call(capsys: pytest.CaptureFixture[str]):
+    assert run(["ask", "\udcff who is it"]) == 2
+    assert "the question is not UTF-8" in capsys.readouterr().err

@@ -178,6 +178,9 @@ def test_the_closing_line_counts_in_words():
 
 
 def test_how_it_ended_is_said_in_words():
-    assert ending(trace_of(Stopped(reason="forced", budget="seconds"))) == "answered because its time was over"
+    over = trace_of(Stopped(reason="forced", budget="seconds"))
+    assert ending(over) == "ended without an answer because its time was over"
+    answered = trace_of(Answered(text="Trieste"), Stopped(reason="forced", budget="seconds"))
+    assert ending(answered) == "answered because its time was over"
     assert ending(trace_of(Stopped(reason="engine", detail="gone"))) == "no answer: the engine failed (gone)"
     assert ending(trace_of()) == "not finished"

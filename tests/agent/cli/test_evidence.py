@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.cli import run
 from agent.errors import PolicyError
 from agent.loop.agent import Agent
+from agent.outbound.llm import LlmClient
 from agent.policies.scripted import Script
 from agent.rstool import EvidenceBundle
 from agent.settings import CairnSettings
@@ -74,6 +76,26 @@ def test_a_policy_at_an_endpoint_and_another_model_elsewhere(built: list[CairnSe
     ]
     assert run(["evidence", "q", *wanted]) == 1
     assert (built[0].policy, built[0].model) == ("openai", "big")
+
+
+@pytest.mark.parametrize("own", ["", "sk-answer"])
+def test_the_key_of_the_policy_goes_to_no_other_address(
+    built: list[CairnSettings], monkeypatch: pytest.MonkeyPatch, own: str
+):
+    sent: list[str] = []
+
+    class Client(LlmClient):
+        def __init__(self, *, api_key: str, **options: Any) -> None:
+            sent.append(api_key)
+            super().__init__(api_key=api_key, **options)
+
+    monkeypatch.setattr("agent.outbound.llm.LlmClient", Client)
+    monkeypatch.setenv("CAIRN_API_KEY", "sk-policy")
+    monkeypatch.setenv("CAIRN_ANSWER_KEY", own)
+    policy = ["--base-url", "http://127.0.0.1:2/v1", "--model", "big", "--answer-with", "small"]
+    run(["evidence", "q", *policy, "--answer-url", NO_SERVER])
+    run(["evidence", "q", *policy])
+    assert sent == [own, "sk-policy"]
 
 
 def test_a_model_without_an_endpoint_is_a_wrong_call(built: list[CairnSettings], capsys: pytest.CaptureFixture[str]):

@@ -173,3 +173,28 @@ def test_a_second_ctrl_c_ends_without_a_report(monkeypatch: pytest.MonkeyPatch, 
     install(monkeypatch, agent_of(researcher(RIGHT), source=InterruptedLibrary(at=2, again=True)))
     assert run(["report", QUESTION, "--section", "Lina Orr", "--json"]) == 130
     assert capsys.readouterr().out == ""
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_searched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    library = Library()
+    install(monkeypatch, agent_of(researcher(RIGHT), source=library))
+    (tmp_path / "folder.md").mkdir()
+    assert run(["report", QUESTION, "--out", str(tmp_path / "folder.md")]) == 1
+    assert (library.searches, "name another file" in capsys.readouterr().err) == (0, True)
+
+
+def test_a_report_whose_file_could_not_be_written_after_all_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    install(monkeypatch)
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert run(["report", QUESTION, "--out", str(tmp_path / "report.md")]) == 1
+    printed = capsys.readouterr()
+    assert "Lina Orr was born in Trieste in 1931." in printed.out
+    assert "No space left on device" in printed.err

@@ -29,6 +29,10 @@ def filters(read: FollowUp | None) -> dict[str, str]:
         ("between 2015 and 2020", {"after": "2015", "before": "2020"}),
         ("just 2023", {"after": "2023", "before": "2023"}),
         ("show me only articles newer than 2 weeks", {"after": "2026-11-13"}),
+        ("2019-2021 only", {"after": "2019", "before": "2021"}),
+        ("and in 2023-24?", {"after": "2023", "before": "2024"}),
+        ("only 1999-00", {"after": "1999", "before": "2000"}),
+        ("only 2011-12", {"after": "2011-12", "before": "2011-12"}),
     ],
 )
 def test_a_period_narrows_the_question_before(text: str, wanted: dict[str, str]):
@@ -135,3 +139,24 @@ def test_changes_add_up_over_the_turns_before():
     assert later
     assert (later.question, filters(later)) == ("What is the capital of Norway?", {"after": "2020"})
     assert resolved("and for Norway?", [], today=TODAY) is None
+
+
+@pytest.mark.parametrize("text", ["only from 2020-02-30", "only 2020-13", "between 2021-22 and 2023-24"])
+def test_what_is_no_date_is_no_period(text: str):
+    read = read_follow_up(text, before=SWEDEN, today=TODAY)
+    assert read is None or not read.filters
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("check the second claim again", 2),
+        ("Can you please double-check claim 2?", 2),
+        ("verify the last statement", 0),
+        ("Check whether the first point of the treaty was kept", None),
+        ("can you confirm statement 3 of the constitution of Norway?", None),
+    ],
+)
+def test_a_claim_is_checked_again_only_where_nothing_else_is_meant(text: str, claim: int | None):
+    read = read_follow_up(text, before=SWEDEN, today=TODAY)
+    assert (read.claim if read else None) == claim

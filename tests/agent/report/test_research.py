@@ -299,3 +299,14 @@ def test_what_the_model_writes_counts_in_the_budget():
     plan = ReportPlan(QUESTION, sections=2, budget=budget)
     report = research(writer(OUTLINE), plan, instructed=True, budgets=replace(Budgets(), policy_tokens=500))
     assert report.used.tokens <= 1_500
+
+
+def test_a_paid_source_that_is_not_searched_ends_no_budget():
+    class Paid(Library):
+        credits_per_search = 2.0
+
+    agent = agent_of(researcher("Lina Orr was born in Trieste in 1931. [1]"), budgets=Budgets(credits=0))
+    agent = replace(agent, sources={**agent.sources, "web": Paid(), "all": Paid()}, only=("corpus",))
+    plan = ReportPlan(QUESTION, headings=("Lina Orr",), budget=ReportBudget(credits=0))
+    report = asyncio.run(Research(agent, plan).run())
+    assert [section.state for section in report.sections] == ["researched"]

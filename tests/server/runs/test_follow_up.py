@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
+import pytest
 
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
@@ -26,6 +27,7 @@ class Counted:
     """Finds two passages, and keeps what it was searched for."""
 
     requests: list[SearchRequest] = field(default_factory=list[SearchRequest])
+    credits_per_search: float = 0.0
 
     async def search(self, request: SearchRequest) -> SearchResult:
         self.requests.append(request)
@@ -38,11 +40,11 @@ def service_of(source: Counted) -> Service:
     return replace(service, agent=replace(service.agent, sources={"web": source, "all": source}))
 
 
-def conversation(*bodies: dict[str, Any], source: Counted) -> list[dict[str, Any]]:
+def conversation(*bodies: dict[str, Any], source: Counted, credits: float = 0.0) -> list[dict[str, Any]]:
     """Questions, each of which follows up the one before; gives their traces."""
 
     async def run() -> list[dict[str, Any]]:
-        async with client_of(service_of(source)) as client:
+        async with client_of(service_of(replace(source, credits_per_search=credits))) as client:
             traces = [await traced(client)]
             for body in bodies:
                 traces.append(await traced(client, **({"follows": traces[0]["id"]} | body)))
@@ -96,6 +98,16 @@ def test_a_claim_is_checked_again_against_what_it_cited_and_what_is_found_now():
     (claim,) = next(step for step in wrong["steps"] if step["kind"] == "evidenced")["claims"]
     assert claim["check"] == "contradicted"
     assert [step["cached"] for step in searched(wrong)] == ["", ""], "nothing is used again for a check"
+
+
+@pytest.mark.parametrize(("budgets", "searches"), [({"searches": 0}, 0), ({"searches": 1}, 1), ({"credits": 1}, 0)])
+def test_a_check_keeps_to_the_budgets(budgets: dict[str, Any], searches: int):
+    source = Counted()
+    body = said("check the first claim again") | {"budgets": budgets}
+    _, again = conversation(body, source=source, credits=2.0)
+    assert len(searched(again)) == searches
+    (claim,) = next(step for step in again["steps"] if step["kind"] == "evidenced")["claims"]
+    assert claim["check"] == "verbatim", "what it cited then is still there"
 
 
 def test_a_claim_that_is_not_there_is_refused():

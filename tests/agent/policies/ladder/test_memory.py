@@ -11,7 +11,7 @@ from agent.outbound.llm import LlmClient
 from agent.outbound.retries import Retries
 from agent.policies.ladder.memory import DAYS, Remembered, recall, remember
 from agent.policies.openai_policy import OpenAiPolicy
-from tests.agent.policies.chat_server import chat_server
+from tests.agent.policies.chat_server import Refusal, chat_server
 from tests.agent.policies.ladder.test_rollouts import EXAM_BY_TOOLS
 
 MODEL = ("http://127.0.0.1:1/v1", "m", "", "8192")
@@ -91,3 +91,12 @@ def test_a_folder_that_cannot_be_written_costs_only_the_exam(cache: Path):
     (cache / "cairn").write_text("no folder", encoding="utf-8")
     remember("json", "", *MODEL)
     assert recall(*MODEL) is None
+
+
+def test_a_server_that_failed_during_the_exam_is_examined_again(cache: Path):
+    async def scene() -> None:
+        async with chat_server(*[Refusal(500)] * 3, *EXAM_BY_TOOLS) as server:
+            assert "on the rung plain" in await _rung(server.url)
+            assert "on the rung tools" in await _rung(server.url)
+
+    asyncio.run(scene())

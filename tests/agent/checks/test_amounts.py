@@ -1,0 +1,44 @@
+import pytest
+
+from agent.checks.verify import check_claim
+from agent.evidence import Passage
+from agent.trace import Claim
+
+
+def checked(claim: str, page: str) -> str:
+    passage = Passage(id="a", source="web", title="", text=page)
+    return check_claim(Claim(text=claim, cites=(1,)), {1: [passage]}).check
+
+
+@pytest.mark.parametrize(
+    ("claim", "page"),
+    [
+        ("The bridge cost $40 million.", "The bridge cost £40 million."),
+        ("Revenue of Acme was $3.2 billion in 2020.", "Acme said its revenue was €3.2 billion in 2020."),
+        ("The temperature in Avar was 12 degrees.", "The temperature in Avar was -12 degrees."),
+        ("The population of Avar is 5.", "The population of Avar is 5 million."),
+        ("He studied at Washington.", "He studied at Washington State University."),
+        ("He died in 44.", "He died in 44 BC."),
+        ("The shop closes at 6 am.", "The shop closes at 6 pm."),
+        ("The tower is under 90 metres high.", "The tower is over 90 metres high."),
+        ("More than 90 people died.", "Fewer than 90 people died."),
+    ],
+)
+def test_another_amount_or_a_longer_name_is_not_what_the_claim_says(claim: str, page: str):
+    assert checked(claim, page) in ("not_found", "contradicted")
+    assert checked(page, page) == "verbatim"
+
+
+@pytest.mark.parametrize(
+    ("claim", "page"),
+    [
+        ("The bridge cost $40 million.", "The bridge cost $40 million, and the road cost £12 million."),
+        ("He was born in the United States.", "He was born in the United States of America."),
+        ("He was born in Paris.", "He was born in Paris, France, in 1900."),
+        ("The tower is 90 metres high.", "The tower is over 90 metres high."),
+        ("Between 1950 and 1960 he lived there.", "Between 1950 and 1960 he lived there."),
+        ("He scored in the 84th minute.", "He scored in the 84th minute."),
+    ],
+)
+def test_what_is_left_out_beside_a_number_is_no_difference(claim: str, page: str):
+    assert checked(claim, page) in ("verbatim", "close")
