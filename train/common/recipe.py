@@ -110,7 +110,7 @@ class SftOptimizer(_Part):
     final_lr: float
     decay: float = Field(default=1.0, gt=0, le=1)
     """Last share of all tokens, over which the rate falls to `final_lr` of its peak."""
-    warmup_steps: int
+    warmup_steps: int = Field(ge=0)
     weight_decay: float
     clip: float
     bf16: bool

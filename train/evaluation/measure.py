@@ -69,7 +69,7 @@ def _words(question: GoldQuestion, text: str, read: Sequence[str]) -> Figures:
     empty = not any(c.isalnum() for c in text)
     unanswerable = question.unanswerable or not question.answers
     said = in_words(text, question.options)
-    gave_up = not empty and abstains(text) and not exact_match(said, question.answers)
+    gave_up = not empty and abstains(text) and (unanswerable or not exact_match(said, question.answers))
     figures: Figures = {
         "empty": float(empty),
         "abstained": float(gave_up),

@@ -8,7 +8,7 @@ from typing import Final
 from train.evaluation.normalisations import squad
 from train.expert.nations import country_of, same_value
 from train.expert.plan import GoldPassages, NoPlan, PlannedQuestion
-from train.expert.reading import SolvedQuestion, by_triples, date_of
+from train.expert.reading import SolvedQuestion, by_triples, date_of, in_order
 from train.expert.text import plain_title
 
 Chain = tuple[tuple[str, str, str], ...]
@@ -333,7 +333,7 @@ def _dated(
 ) -> Iterator[PlannedQuestion]:
     for one, other in pairs:
         dates = [date_of(chain[-1][2]) for chain, _ in (one, other)]
-        if not all(dates) or dates[0] == dates[1]:
+        if not in_order(*dates):
             continue
         earlier, later = (one, other) if dates[0] < dates[1] else (other, one)
         chain, _ = earlier if order == "earlier" else later

@@ -163,14 +163,15 @@ def _write(
     from train.expert import rows
     from train.expert.library import Library
 
-    records = rows.read_records(questions) if questions else []
-    kept = [record for path in without for record in rows.read_records(path)]
+    library, report = Library(corpus), rows.RowsReport()
+    # Gold passages come first: without them nobody knows which questions share those of an evaluation.
+    records = rows.with_gold(rows.read_records(questions) if questions else [], library)
+    kept = rows.with_gold([record for path in without for record in rows.read_records(path)], library)
     records = rows.without(records, kept)
     if wanted.hold_out:
         drawn, records = rows.hold_out(records, wanted.hold_out, seed=wanted.seed)
         rows.write_held_out(out.with_name(f"{out.stem}.held-out.jsonl"), drawn)
         kept += drawn
-    library, report = Library(corpus), rows.RowsReport()
     described = rows.read_described(relations) if relations else []
     chosen = rows.choices(records, described, library, wanted, report, kept)
     return write_rows(out, rows.rows_of(chosen, library, wanted, report)), len(chosen), report

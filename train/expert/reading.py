@@ -169,7 +169,7 @@ def date_order(names: Sequence[str], values: Sequence[str], chosen: int) -> str:
     "1929 and 1926: 1926 is earlier, Pirates of the Sky."
     """
     dates = [date_of(value) for value in values]
-    if not all(dates) or dates[0] == dates[1]:
+    if not in_order(*dates):
         return ""
     years = [str(date[0]) for date in dates]
     dates_or_years = list(values) if years[0] == years[1] else years
@@ -201,6 +201,14 @@ def date_of(text: str) -> tuple[int, int, int]:
     rest = text.replace(year[0], "", 1)
     day = _DAY.search(rest)
     return int(year[0]), month, int(day[0]) if day and month else 0
+
+
+def in_order(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one of two dates is known to be the earlier one: "1950" and "12 May 1950" may be either way."""
+    for first, second in zip(one, other, strict=False):
+        if first != second:
+            return bool(first and second)
+    return False
 
 
 # By sub-questions

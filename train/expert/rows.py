@@ -125,11 +125,17 @@ def hold_out(
 ) -> tuple[list[SolvedQuestion], list[SolvedQuestion]]:
     """Draw questions for an evaluation; gives them, and the others that share none of their gold passages.
 
+    Only questions whose gold passages are known are drawn: of others nobody can say who shares theirs.
+
     Raises:
         SetupError: there are too few.
     """
+    records = [record for record in records if _names_gold(record)]
     if count >= len(records):
-        raise SetupError(f"--hold-out {count} of {len(records)} questions leaves none to learn from: hold out fewer")
+        raise SetupError(
+            f"--hold-out {count} of {len(records)} questions with known passages leaves none to learn from: hold out "
+            "fewer"
+        )
     kept = random.Random(f"set aside {seed}").sample(records, count)
     names = {record.id for record in kept}
     gold = {passage for record in kept for passage in record.supporting}
@@ -144,13 +150,19 @@ def choices(
     report: RowsReport,
     kept: Sequence[SolvedQuestion] = (),
 ) -> list[list[PlannedQuestion]]:
-    """Every question with its plans, in a drawn order. None repeats a question that is kept for an evaluation."""
+    """Every question with its plans, in a drawn order. None repeats a question that is kept for an evaluation.
+
+    The questions have their gold passages already (`with_gold`).
+    """
     avoided = {_plain(one.question) for one in kept}
     gold = {passage for one in kept for passage in one.supporting}
     documents = [one for one in documents if one.id not in gold]
     rng = random.Random(f"order {wanted.seed}")
     made: list[list[PlannedQuestion]] = []
-    for record in _with_gold(records, library, report):
+    for record in records:
+        if not _names_gold(record):
+            report.dropped["no passage is named, and none that the question leads to holds the answer"] += 1
+            continue
         try:
             plans = plans_of(record, library.passage)
         except NoPlan as error:
@@ -177,18 +189,20 @@ def choices(
     return made[: wanted.limit or None]
 
 
-def _with_gold(records: Sequence[SolvedQuestion], library: Library, report: RowsReport) -> Iterator[SolvedQuestion]:
-    """The questions with their gold passages; those that name none get those that are found for them."""
+def with_gold(records: Sequence[SolvedQuestion], library: Library) -> list[SolvedQuestion]:
+    """The questions with their gold passages; those that name none get those that are found for them, if any are."""
     locator: Locator | None = None
+    found: list[SolvedQuestion] = []
     for record in records:
-        if record.supporting or record.decomposition or record.evidences:
-            yield record
-            continue
-        locator = locator or Locator(library)
-        if located := locator.located(record):
-            yield located
-        else:
-            report.dropped["no passage is named, and none that the question leads to holds the answer"] += 1
+        if not _names_gold(record):
+            locator = locator or Locator(library)
+            record = locator.located(record) or record
+        found.append(record)
+    return found
+
+
+def _names_gold(record: SolvedQuestion) -> bool:
+    return bool(record.supporting or record.decomposition or record.evidences)
 
 
 def _combined(

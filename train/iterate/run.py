@@ -73,6 +73,7 @@ class IterateRun:
             SetupError: something cannot be used, a round keeps nothing, or there is nothing to resume.
         """
         check_folder(self.out, begun=(self.out / RECORDS).exists(), resume=resume)
+        self._check_recipes()
         self.records, self._show = read_records(self.out), show
         recipe = self.recipe
         files = {f"{path.name} ({what})": hash_of(path) for what, path in self._files().items() if path.exists()}
@@ -89,6 +90,19 @@ class IterateRun:
                         return False
             self._end(manifest)
         return True
+
+    def _check_recipes(self) -> None:
+        """Read what the rounds will use, before hours of work.
+
+        Raises:
+            SetupError: something of it cannot be used.
+        """
+        from train.rl.recipe import read_rl_recipe
+
+        self.recipe.rules()
+        read_recipe(self.recipe.sft, rows=self.out / ROWS, start=self.recipe.start)
+        if self.recipe.rl:
+            read_rl_recipe(self.recipe.rl)
 
     def _done(self, new: PartRecord) -> bool:
         """Do what is left of a part; False where it was interrupted."""

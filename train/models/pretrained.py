@@ -345,6 +345,12 @@ def _form_of(folder: Path, start: str) -> HubForm:
 
 
 def _same_shape(begun: AdapterFolder, adapter: AdapterSettings, start: str) -> None:
+    targets = begun.settings.get("target_modules")
+    if adapter.targets and set(adapter.targets) != (set(targets) if isinstance(targets, list) else {targets}):
+        raise SetupError(
+            f"{start} is an adapter of other layers ({targets}): leave `targets` out of [adapter], or begin with the "
+            "merged model, its hub/"
+        )
     if (begun.rank, begun.alpha) != (adapter.rank, adapter.alpha):
         raise SetupError(
             f"{start} is an adapter of rank {begun.rank} and alpha {begun.alpha:g}: say so under [adapter]"

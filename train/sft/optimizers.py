@@ -80,7 +80,7 @@ class Optimizers:
 
 def _rate(settings: SftOptimizer, *, step: int, tokens: int) -> float:
     """Warm-up, then the peak, then a cosine down to `final_lr`, as a share of the peak."""
-    warm = min(1.0, (step + 1) / settings.warmup_steps)
+    warm = min(1.0, (step + 1) / max(1, settings.warmup_steps))
     fallen = max(0.0, min(1.0, tokens / settings.tokens) - (1 - settings.decay)) / settings.decay
     left = 0.5 * (1 + math.cos(math.pi * fallen))
     return warm * (settings.final_lr + (1 - settings.final_lr) * left)

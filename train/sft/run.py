@@ -20,14 +20,14 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
 from agent.files.foreign import no_link
-from agent.policies.model_folder import ABOUT
+from agent.policies.model_folder import ABOUT, dates_shown, trained_with
 from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
 from train.common.interrupt import interruptible
 from train.common.precision import computes_bf16
 from train.common.process_group import ProcessGroup
 from train.common.recipe import ModelShape, SftRecipe
-from train.common.saving import as_a_whole
+from train.common.saving import as_a_whole, replacing
 from train.models.attention import use_blocked
 from train.models.pretrained import ADAPTER, Pretrained, check_chat, open_pretrained
 from train.safety.manifest import hash_of, kept_manifest
@@ -168,7 +168,8 @@ class SftRun:
                 self.tokenizer.save(str(made / "tokenizer.json"))
                 config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
                 (made / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
-            describe(made, name=self.recipe.name, protocols=self.recipe.protocols, passages=self.recipe.data.passages)
+            passages, dates = self._shown()
+            describe(made, name=self.recipe.name, protocols=self.recipe.protocols, passages=passages, dates=dates)
             if (hub / "README.md").is_file():
                 shutil.copyfile(hub / "README.md", made / "README.md")
         if self.begun.peft is not None:
@@ -177,6 +178,14 @@ class SftRun:
                 self.begun.save_adapter(made)
                 shutil.copyfile(hub / ABOUT, made / ABOUT)
         return hub
+
+    def _shown(self) -> tuple[dict[str, int], bool]:
+        """Passages of a search and whether they have dates, as the policy that it began from was shown them."""
+        passages = self.recipe.data.passages
+        if not self.recipe.start:
+            return passages, True
+        start, base = Path(self.recipe.start).expanduser(), self.begun.folder
+        return passages or trained_with(start) or trained_with(base), dates_shown(start) and dates_shown(base)
 
     def run(self, on_progress: OnProgress) -> bool:
         """Train until the recipe's tokens are seen. False if it was interrupted (the state is saved then)."""
@@ -362,9 +371,11 @@ class SftRun:
         if not self.process_group.is_main_process:
             self.process_group.wait()
         if self.recipe.keep_tokenizer and not path.exists():
-            path.write_bytes((Path(self.recipe.start) / "tokenizer.json").read_bytes())
+            with replacing(path) as made:
+                made.write_bytes((Path(self.recipe.start) / "tokenizer.json").read_bytes())
         if not path.exists():
-            train_tokenizer(tokenizer_texts(self.recipe), vocabulary=vocabulary).save(str(path))
+            with replacing(path) as made:
+                train_tokenizer(tokenizer_texts(self.recipe), vocabulary=vocabulary).save(str(made))
         if self.process_group.is_main_process:
             self.process_group.wait()
         return Tokenizer.from_file(str(path))

@@ -115,6 +115,13 @@ def test_every_share_is_between_0_and_1(question: GoldQuestion, unanswerable: bo
     assert (figures["em"] or 0.0) <= (figures["cover"] or 0.0)
 
 
+def test_not_knowing_is_right_where_the_list_calls_that_the_answer():
+    question = GoldQuestion(id="q", question="Who?", answers=("unknown",), unanswerable=True)
+    for said in ("unknown", "I do not know."):
+        found = measure_answer(question, said)
+        assert (found["em"], found["abstained_rightly"]) == (1.0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("gold", "said", "right", "wrongly", "rightly", "precision"),
     [

@@ -143,6 +143,8 @@ def test_documents_of_kept_questions_give_no_row(corpus: Library):
         (("5 May 1929", "June 3, 1926"), 0, "1929 and 1926: 1929 is later, A."),
         (("5 May 1929", "3 June 1929"), 0, "5 May 1929 and 3 June 1929: 5 May 1929 is earlier, A."),
         (("1929", "1929"), 0, ""),
+        (("1929", "12 May 1929"), 0, ""),
+        (("June 1929", "12 May 1929"), 0, "June 1929 and 12 May 1929: June 1929 is later, A."),
         (("soon", "1929"), 0, ""),
     ],
 )

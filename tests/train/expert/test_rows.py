@@ -27,7 +27,17 @@ from train.distill.rows import TrainingRow
 from train.expert.library import Library
 from train.expert.reading import SolvedQuestion
 from train.expert.relations import DocumentWithRelations
-from train.expert.rows import RowOptions, RowsReport, choices, hold_out, read_described, read_records, rows_of, without
+from train.expert.rows import (
+    RowOptions,
+    RowsReport,
+    choices,
+    hold_out,
+    read_described,
+    read_records,
+    rows_of,
+    with_gold,
+    without,
+)
 
 NEVER_UNKNOWN: dict[str, Any] = {"unanswerable": 0.0}
 
@@ -47,7 +57,7 @@ def made(
     how = RowOptions(**{**NEVER_UNKNOWN, **wanted})
     records = [SolvedQuestion.model_validate(one) for one in questions]
     described = [DocumentWithRelations.model_validate(one) for one in documents]
-    chosen = choices(records, described, corpus, how, report)
+    chosen = choices(with_gold(records, corpus), described, corpus, how, report)
     return list(rows_of(chosen, corpus, how, report)), report
 
 
@@ -228,3 +238,23 @@ def test_the_command_writes_rows_and_a_report(tmp_path: Path, corpus: Library, c
     assert len((tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == len(QUESTIONS)
     assert run([*arguments, "--out", str(tmp_path / "none.jsonl")]) == 1
     assert "no questions: name --questions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_no_row_is_about_a_document_of_a_held_out_question_also_where_it_names_none(tmp_path: Path, named: bool):
+    about = {"falls": ("Who directed Aurora Falls?", "Lina Orr"), "tross": ("Where does Ada Tross live?", "Bergen")}
+    others = {
+        "falls": ("Who composed the music of Aurora Falls?", "Jan Vesely"),
+        "tross": ("Who is Ada Tross?", "Italian"),
+    }
+    lines = [
+        {"id": f"{id} {n}", "question": asked, "answers": [answer], **({"supporting": [id]} if named else {})}
+        for n, questions in enumerate((about, others))
+        for id, (asked, answer) in questions.items()
+    ]
+    corpus = library(tmp_path)
+    records = with_gold([SolvedQuestion.model_validate(line) for line in lines], corpus)
+    for seed in range(6):
+        held, left = hold_out(records, 1, seed=seed)
+        assert left
+        assert {one.id.split()[0] for one in left}.isdisjoint({one.id.split()[0] for one in held})

@@ -100,6 +100,26 @@ def test_a_run_does_not_go_on_with_another_recipe_of_its_training(tmp_path: Path
         IterateRun(recipe, tmp_path / "out").go(kill, resume=True)
 
 
+@pytest.mark.parametrize("wrong", ["sft", "rl", "keep"])
+def test_what_a_round_will_use_is_checked_before_anything_is_sampled(tmp_path: Path, wrong: str) -> None:
+    recipe = iterate_recipe(tmp_path)
+    broken = tmp_path / "broken.toml"
+    broken.write_text("nonsense = 1\n", encoding="utf-8")
+    match wrong:
+        case "keep":
+            keep = recipe.keep.model_copy(update={"reward": "outcome", "least": {"nope": 1.0}})
+            recipe = recipe.model_copy(update={"keep": keep})
+        case _:
+            recipe = recipe.model_copy(update={wrong: broken})
+
+    def never(what: str, done: int, total: int) -> None:
+        raise AssertionError(what)
+
+    with pytest.raises(SetupError):
+        IterateRun(recipe, tmp_path / "out").go(never)
+    assert not (tmp_path / "out" / "rounds.jsonl").exists()
+
+
 def weights_in(name: str) -> str:
     return "adapter_model.safetensors" if name.endswith("adapter") else "model.safetensors"
 
