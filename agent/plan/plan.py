@@ -61,7 +61,7 @@ class Plan(Frozen):
 
     nodes: tuple[Node, ...]
     dropped: tuple[str, ...] = ()
-    """Ids of queries that were left out, in a protocol that drops unknown sources."""
+    """Ids of queries that were left out, in a protocol that drops unknown sources or cuts plans."""
 
     @property
     def references(self) -> tuple[tuple[str, str], ...]:
@@ -88,7 +88,7 @@ def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str])
         edge = f"there is only {drafts.edges[0].line!r}; " if drafts.edges else ""
         how = ", one a line" if protocol.plan == "lines" else ""
         raise PlanError(f"the plan holds no query; {edge}write at least one query{how}")
-    if len(drafts.queries) > protocol.max_queries:
+    if len(drafts.queries) > protocol.max_queries and not protocol.cut_queries:
         raise PlanError(f"a plan has at most {protocol.max_queries} queries; this one has {len(drafts.queries)}")
     nodes, dropped = _nodes(drafts, protocol=protocol, sources=named if protocol.plan == "lines" else sources)
     parents = _parents(drafts.edges, nodes=nodes, dropped=dropped, refer=protocol.plan == "lines")
@@ -120,8 +120,9 @@ def _nodes(
     drafts: DraftPlan, *, protocol: "TextProtocol", sources: Collection[str]
 ) -> tuple[dict[str, Node], tuple[str, ...]]:
     nodes: dict[str, Node] = {}
-    dropped: list[str] = []
-    for name, draft in zip(_names(drafts.queries), drafts.queries, strict=True):
+    names = _names(drafts.queries)
+    dropped = names[protocol.max_queries :]
+    for name, draft in zip(names, drafts.queries[: protocol.max_queries], strict=False):
         source = _source(draft, sources=sources)
         if source is not None:
             nodes[name] = _node(name, draft, source)

@@ -117,6 +117,8 @@ class TextProtocol(Frozen):
     fills: bool = False
     """Whether a query may hold `#A`, which the policy fills in once A has been answered."""
     max_queries: int = 8
+    cut_queries: bool = False
+    """Whether a plan of more queries is cut to its first ones; otherwise it is rejected."""
     max_rounds: int = 4
     plans: int = 0
     """How many plans a rollout may hold; 0: as many as rounds."""

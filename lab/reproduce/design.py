@@ -115,6 +115,8 @@ class Side(Frozen):
     """Only questions of these types; empty: all."""
     but: tuple[str, ...] = ()
     """None of these types."""
+    minus: str = ""
+    """An arm, such as its own start, whose EM is taken off, question by question."""
 
 
 class Expected(Frozen):
@@ -172,9 +174,11 @@ class Direction(Frozen):
     def sides(self) -> Iterator[Side]:
         """All that are compared or checked."""
         for one in self.expected:
-            yield one.first
-            if isinstance(one.second, Side):
-                yield one.second
+            for side in (one.first, one.second):
+                if isinstance(side, Side):
+                    yield side
+                    if side.minus:
+                        yield Side(arm=side.minus)
         for check in self.checks:
             yield from check.sides
 

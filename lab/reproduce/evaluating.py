@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from agent.build.sources import build_sources
 from agent.errors import SetupError
 from agent.settings import CairnSettings, settings_of
+from agent.sources.select import selected
 from agent.trace.io import read_traces
 from agent.world import World, load_world
 from lab.reproduce.behaviour import BEHAVIOURS, behaviour
@@ -120,7 +122,11 @@ def _settings(arm: Arm, world: Path, policy: Path, out: Path) -> CairnSettings:
 
 
 def _evaluate(arm: Arm, settings: CairnSettings, out: Path, show: Show) -> Answers:
-    evaluation = Evaluation(settings, concurrency=AT_ONCE, out=out, retry_failed=True)
+    named = arm.sources and protocol_of(arm.protocol, arm.protocol_changes).sources
+    if named:  # the policy names sources that are not there: those that are answer in their place
+        settings = settings.model_copy(update={"sources": None})
+    sources = selected(build_sources(settings), only=arm.sources) if named else None
+    evaluation = Evaluation(settings, sources=sources, concurrency=AT_ONCE, out=out, retry_failed=True)
     figures = evaluation.run(lambda so_far: show(so_far.done, so_far.total, "questions", ""))
     if figures["n"] < len(evaluation.questions):
         raise SetupError(f"{arm.name}: some questions failed ({evaluation.last_failure})")

@@ -41,6 +41,7 @@ def label(side: Side) -> str:
     """A figure in words, with the questions that it is of."""
     bare = side.metric.removeprefix("area_")
     name = LABELS.get(bare, bare) + (" over the course" if bare != side.metric else "")
+    name += f" above `{side.minus}`" if side.minus else ""
     only = f", {', '.join(side.types)} only" if side.types else ""
     return f"{name}{only}" + (f", but {', '.join(side.but)}" if side.but else "")
 

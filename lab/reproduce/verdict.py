@@ -195,18 +195,22 @@ def at_point(point: int) -> str:
 def paired(first: Side, second: Side | float, found: Found) -> list[tuple[Values, Values]]:
     """Of each seed, both sides' figures of the questions that have one in both, in the same order."""
     pairs: list[tuple[Values, Values]] = []
-    for seed, answers in found.get(first.arm, {}).items():
-        one = figures(first, answers)
-        if isinstance(second, Side):
-            if seed not in found.get(second.arm, {}):
-                continue
-            two = figures(second, found[second.arm][seed])
-        else:
-            two = dict.fromkeys(one, second)
+    for seed in found.get(first.arm, {}):
+        one = _of_seed(first, found, seed)
+        two = _of_seed(second, found, seed) if isinstance(second, Side) else dict.fromkeys(one, second)
         keys = [key for key in one if key in two]
         if keys:
             pairs.append((np.array([one[key] for key in keys]), np.array([two[key] for key in keys])))
     return pairs
+
+
+def _of_seed(side: Side, found: Found, seed: int) -> dict[str, float]:
+    """Question → the figure of a side, less that of the arm that is taken off."""
+    own = figures(side, found.get(side.arm, {}).get(seed, {}))
+    if not side.minus:
+        return own
+    start = _of_seed(side.model_copy(update={"arm": side.minus, "metric": "em", "minus": ""}), found, seed)
+    return {key: value - start[key] for key, value in own.items() if key in start}
 
 
 def figures(side: Side, answers: Answers) -> dict[str, float]:

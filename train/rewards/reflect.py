@@ -1,7 +1,7 @@
 """The rewards of "Learning When to Search" (its equations 6 to 12): format, queries, and an answer in two stages."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,8 @@ class ReflectSettings(RewardSettings):
     """Who says that the answer is right; a score of at least `right_from` is."""
     right_from: float = 0.5
     beta: float = 0.3
-    stage: Literal[1, 2, "scheduled"] = "scheduled"
+    stage: Literal[1, 2, "both", "scheduled"] = "scheduled"
+    """`both`: the unified reward of section 4.3, which pays and charges for retrievals all the time."""
     switch: float = 0.5
     """Share of the training after which stage 2 begins; the paper gives none."""
     similarity: Literal["printed", "mean"] = "printed"
@@ -68,13 +69,19 @@ class ReflectSettings(RewardSettings):
     """Whether a search that could not run is one in the format's eyes."""
 
     def bounds(self, *, rounds: int) -> tuple[float, float]:
-        answers = [answer_part(r, n, s, self) for r in (True, False) for n in range(rounds + 1) for s in (1, 2)]
+        answers = [answer_part(r, n, s, self) for r in (True, False) for n in range(rounds + 1) for s in (1, 2, BOTH)]
         pairs = 1.0 if self.similarity == "mean" else 0.5
         return min(answers) - 2.0, max(answers) + (pairs if self.opposite and rounds > 1 else 0.0) + 1.0
 
 
+BOTH: Final = 3
+"""Both stages at once."""
+
+
 def stage_at(progress: float, settings: ReflectSettings) -> int:
-    """1 or 2; `progress` is the share of the training that is done."""
+    """1, 2 or `BOTH`; `progress` is the share of the training that is done."""
+    if settings.stage == "both":
+        return BOTH
     if settings.stage != "scheduled":
         return settings.stage
     return 1 if progress < settings.switch else 2
@@ -83,9 +90,9 @@ def stage_at(progress: float, settings: ReflectSettings) -> int:
 def answer_part(right: bool, count: int, stage: int, settings: ReflectSettings) -> float:
     """r_a (equations 10 and 11), of `count` retrievals."""
     if right:
-        value = 1.0 - settings.beta * count * (stage == 2)
+        value = 1.0 - settings.beta * count * (stage in (2, BOTH))
         return value if settings.right_at_least is None else max(value, settings.right_at_least)
-    value = -1.0 + settings.beta * count * (stage == 1)
+    value = -1.0 + settings.beta * count * (stage in (1, BOTH))
     return value if settings.wrong_at_most is None else min(value, settings.wrong_at_most)
 
 

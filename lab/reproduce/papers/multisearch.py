@@ -48,9 +48,9 @@ def _training(name: str, says: str, changes: dict[str, Any], **also: Any) -> Tra
 
 
 def _at_most(number: int) -> Training:
-    """A policy for a number of queries: the protocol allows no more, and the bonus is for having them."""
-    changes, names = {"max_queries": number}, {1: "one", 2: "two"}
-    says = f"at most {names[number]} quer{'y' if number == 1 else 'ies'} a search, in training and evaluation"
+    """A policy for a number of queries: a search ends behind them, and the bonus is for having them."""
+    changes, names = {"max_queries": number, "cut_queries": True}, {1: "one", 2: "two"}
+    says = f"the first {names[number]} quer{'y' if number == 1 else 'ies'} a search, in training and evaluation"
     name = f"multisearch-{names[number]}"
     return _training(name, says, _reward({"more_than": number - 1.0}), protocol_changes=changes)
 
@@ -188,7 +188,7 @@ _DIRECTIONS: Final = (
         manipulated="queries a search, by a policy that was trained for each number",
         margin_from=_AS_GDPO,
         expected=_against("multisearch-one", margin=_MEAN),
-        checks=(_QUERIES, _ROOM, more(FULL, "multisearch-one", "queries", "it writes more queries a round")),
+        checks=(_QUERIES, _ROOM, more(FULL, "multisearch-one", "queries", "it has more queries a round")),
         departures=("the paper's variant has neither merges nor their reward",),
     ),
     _direction(
@@ -216,7 +216,8 @@ _DIRECTIONS: Final = (
         margin_from="the paper's figure is a plot; a twentieth of a round",
         expected=sides("multisearch-one", FULL, metric="rounds", margin=0.05,
                        spread=Spread(seeds=0.05, questions=0.6)),
-        checks=(_QUERIES, _ROOM, more(FULL, "multisearch-one", "queries", "it writes more queries a round")),
+        checks=(_QUERIES, _ROOM, more(FULL, "multisearch-one", "queries", "it has more queries a round")),
+        departures=("the figure compares with Search-R1, which has no merges either",),
     ),
     _direction(
         "depth-up-to-three",
@@ -228,6 +229,7 @@ _DIRECTIONS: Final = (
         expected=(_depth("top-2", "top-1"), _depth("top-3", "top-2")),
         checks=(
             room(_PROTOCOL, "top-1"),
+            room(_PROTOCOL, "top-2"),
             more("top-2", "top-1", "passages", "more is shown"),
             more("top-3", "top-2", "passages", "more is shown"),
         ),

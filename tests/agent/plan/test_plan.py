@@ -222,6 +222,15 @@ def test_a_protocol_says_how_many_queries_there_may_be():
         queries("a, b, c, d")
 
 
+def test_a_protocol_may_cut_a_plan_instead_of_rejecting_it():
+    cut = {"cut_queries": True, "max_queries": 2}
+    read = parse_plan("a, b, c", protocol=MULTISEARCH.model_copy(update=cut), sources=SOURCES)
+    assert ([node.query for node in read.nodes], read.dropped) == (["a", "b"], ("C",))
+    lines = "A: one (web)\nB: two #A (web)\nC: three (web)\nA -> C"
+    read = parse_plan(lines, protocol=CAIRN.model_copy(update=cut), sources=SOURCES)
+    assert [node.id for node in read.nodes] == ["A", "B"]
+
+
 def test_another_separator_can_be_chosen():
     protocol = MULTISEARCH.model_copy(update={"separator": "##"})
     assert [n.query for n in parse_plan("a, b ## c", protocol=protocol, sources=SOURCES).nodes] == ["a, b", "c"]

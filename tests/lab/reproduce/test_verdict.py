@@ -76,6 +76,20 @@ def test_only_questions_of_the_types_that_a_side_names_are_compared():
     assert (others.first, others.n) == (1, 2)
 
 
+def test_what_a_training_adds_to_its_own_start_is_compared():
+    found = {
+        "a": {1: answers(1, 1, 1, 0)},
+        "b": {1: answers(1, 1, 0, 0)},
+        "a-start": {1: answers(1, 1, 0, 0)},
+        "b-start": {1: answers(0, 0, 0, 0)},
+    }
+    gained = [Side(arm=name, minus=f"{name}-start") for name in "ab"]
+    judged = judge(expected(gained[0], gained[1]), found)
+    assert judged is not None
+    assert (judged.first, judged.second, judged.n) == pytest.approx((0.25, 0.5, 4))
+    assert judge(expected(Side(arm="a", minus="nowhere"), B), found) is None
+
+
 def test_what_one_side_lacks_cannot_be_judged():
     assert judge(expected(), {"a": {1: answers(1)}}) is None
 

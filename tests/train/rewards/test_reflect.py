@@ -32,6 +32,8 @@ def printed(**changes: Any) -> ReflectSettings:
         (True, 4, 2, -0.2),
         (False, 0, 2, -1.0),
         (False, 4, 2, -1.0),
+        (True, 1, 3, 0.7),
+        (False, 1, 3, -0.7),
     ],
 )
 def test_the_two_stages(right: bool, count: int, stage: int, value: float):
@@ -42,6 +44,7 @@ def test_the_two_stages(right: bool, count: int, stage: int, value: float):
 def test_the_schedule_switches_once(progress: float, stage: int):
     assert stage_at(progress, printed()) == stage
     assert stage_at(progress, printed(stage=2)) == 2
+    assert stage_at(progress, printed(stage="both")) == 3
     assert stage_at(progress, printed(switch=0.0)) == 2
 
 
