@@ -124,7 +124,7 @@ def _settings(arm: Arm, world: Path, policy: Path, out: Path) -> CairnSettings:
 def _evaluate(arm: Arm, settings: CairnSettings, out: Path, show: Show) -> Answers:
     named = arm.sources and protocol_of(arm.protocol, arm.protocol_changes).sources
     if named:  # the policy names sources that are not there: those that are answer in their place
-        settings = settings.model_copy(update={"sources": None})
+        settings = settings.model_copy(update={"sources": ()})
     sources = selected(build_sources(settings), only=arm.sources) if named else None
     evaluation = Evaluation(settings, sources=sources, concurrency=AT_ONCE, out=out, retry_failed=True)
     figures = evaluation.run(lambda so_far: show(so_far.done, so_far.total, "questions", ""))

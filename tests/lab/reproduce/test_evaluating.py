@@ -7,9 +7,10 @@ import pytest
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 from agent.trace import Evidenced, Merged, Planned, Trace
+from agent.trace.io import read_traces
 from agent.world import load_world
 from lab.reproduce.behaviour import behaviour
-from lab.reproduce.design import ORACLE, Arm
+from lab.reproduce.design import ORACLE, SHIPPED, Arm
 from lab.reproduce.evaluating import evaluate
 from lab.reproduce.papers import trainings
 from lab.reproduce.protocols import changed_protocol, protocol_name
@@ -19,6 +20,7 @@ from tests.lab.reproduce.small import small_study
 from tests.train.sft.test_episodes import episodes, rollout
 from train.data.folder import STEPS
 from train.evaluation.questions import read_questions
+from train.evaluation.store import TRACES
 
 pytestmark = pytest.mark.train
 
@@ -42,6 +44,22 @@ def test_the_oracle_answers_through_the_protocols_own_searches(tmp_path: Path):
     web = evaluate(arm.model_copy(update={"sources": ("arxiv",)}), world=world, policy=tmp_path,
                    out=tmp_path / "arxiv", show=hear)  # fmt: skip
     assert sum(one["em"] for one in web.values()) < sum(one["em"] for one in answers.values())
+
+
+def test_sources_that_are_left_answer_in_the_place_of_those_that_a_policy_names(tmp_path: Path):
+    study = small_study(tmp_path)
+    world = evaluation_world(study, "flat", 1)
+    arm = Arm(name="x", says="x", protocol="dag", world="flat")
+    policy, found = study.exported(SHIPPED, 1), dict[str, float]()
+    for sources in ((), ("web",)):
+        out = tmp_path / f"out{len(sources)}"
+        one = arm.model_copy(update={"sources": sources})
+        answers = evaluate(one, world=world, policy=policy, out=out, show=hear)
+        traces_of = list(read_traces(out / TRACES))
+        assert all(any(step.kind == "planned" for step in trace.steps) for trace in traces_of), "no plan is rejected"
+        assert not any(step.kind == "plan_rejected" for trace in traces_of for step in trace.steps)
+        found[f"{len(sources)}"] = sum(one["gold_found"] or 0 for one in answers.values())
+    assert found["1"] < found["0"]
 
 
 def test_behaviours_are_read_off_a_rollout():
