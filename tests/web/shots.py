@@ -61,6 +61,7 @@ def shoot(browser: Browser, address: str, folder: Path, scheme: str, *, everythi
             if size is WIDE:
                 page.keyboard.press("Escape")
                 page.get_by_label("Compare with").select_option("cairn/multisearch")
+                page.get_by_role("button", name="Compare", exact=True).click()
                 page.wait_for_selector(".column:nth-child(2) .step.stopped")
                 camera.keep("compare")
 

@@ -254,6 +254,7 @@ def test_one_question_is_compared_under_two_protocols(page: Watched) -> None:
     ask_example(page)
     first = page.run_id
     page.page.get_by_label("Compare with").select_option("cairn/multisearch")
+    page.page.get_by_role("button", name="Compare", exact=True).click()
     page.page.wait_for_selector(".compare")
     expect(page.page.locator(".column")).to_have_count(2)
     expect(page.page.locator(".column .step.stopped")).to_have_count(2)

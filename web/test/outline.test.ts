@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { barsOf } from "../src/run/bars";
 import { evidenceOf } from "../src/run/evidence";
-import { outlineOf } from "../src/run/outline";
+import { cut, outlineOf } from "../src/run/outline";
 import { rungsText, segmentsUntil, tokensOf } from "../src/run/raw";
 import { inOrder } from "../src/run/reduce";
 import { doing } from "../src/run/labels";
 import { NOTHING } from "../src/run/reduce";
 import { itemOf, shapeOf } from "../src/run/shape";
+import type { Passage } from "../src/api/types.gen";
+import type { Step } from "../src/run/reduce";
 import { RUNS, TRACES } from "./golden";
 
 const ALL = { ...TRACES, ...Object.fromEntries(Object.entries(RUNS).map(([name, { run }]) => [`run ${name}`, run.trace])) };
@@ -96,5 +98,23 @@ describe("the rungs of a general model", () => {
     ];
     expect(rungsText(rungs)).toBe("The model was spoken to on the rung json (the model passed its exam), then plain.");
     expect(rungsText(undefined)).toBe("");
+  });
+});
+
+describe("what is said in a round", () => {
+  const passage = (number: number, text: string) => ({ id: text, source: "web", title: text, text, number }) as unknown as Passage;
+  const gathered = (round: number, text: string) => ({ kind: "gathered", round, passages: [passage(1, text)], seconds: round }) as unknown as Step;
+  const said = (round: number, text: string) => ({ kind: "reflected", round, text, claims: [], seconds: round }) as unknown as Step;
+
+  it("means the passages that had been shown until then, where numbers begin again", () => {
+    const { items, shown } = outlineOf([gathered(1, "first"), said(1, "one [1]"), gathered(2, "second"), said(2, "two [1]")]);
+    const meant = items.flatMap((item) => (item.kind === "said" ? [item.shown.get(1)?.[0]?.text] : []));
+    expect(meant).toEqual(["first", "second"]);
+    expect(shown.get(1)?.[0]?.text).toBe("second");
+  });
+
+  it("is cut as Python counts characters", () => {
+    expect(cut("𝑥 is a variable. Lina Orr directed it.", 17, 37)).toBe("Lina Orr directed it");
+    expect(cut("plain text", 6)).toBe("text");
   });
 });

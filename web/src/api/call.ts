@@ -17,6 +17,11 @@ export class ApiError extends Error {
   }
 }
 
+/** What may be over in a moment: the server is away, busy or broken. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
+}
+
 /** How often a key was given: what was refused before is sent again. */
 export const keys = signal(0);
 /** Milliseconds that the server's clock is ahead of this one; less than two seconds is not reported. */

@@ -1,7 +1,7 @@
 // Libraries and uploads: what there is, what is on its way, and what questions search.
 
 import { effect, signal, type Signal } from "@preact/signals";
-import { ApiError, ask, get, post, sendFile } from "../api/call";
+import { ApiError, ask, get, isPassing, post, sendFile } from "../api/call";
 import type { FileObject, LibraryList, LibraryObject } from "../api/types.gen";
 import { complain, facts, options } from "./state";
 
@@ -36,7 +36,7 @@ export async function readLibraries(): Promise<void> {
     libraries.value = data;
   } catch (error) {
     complain(error);
-    return;
+    if (!isPassing(error)) return;
   }
   if (!polling && libraries.value.some(({ status }) => status === "in_progress")) {
     polling = true;
@@ -75,7 +75,7 @@ export async function deleteFile(id: string): Promise<void> {
   await readLibraries();
 }
 
-/** The library that takes what is dropped on the question: the chosen one, or else the first, or a new one. */
+/** The library that takes what is dropped on the question: the chosen one, or else the newest, or a new one. */
 async function target(): Promise<string> {
   const chosen = libraries.value.find(({ id }) => id === options.value.scope) ?? libraries.value[0];
   return (chosen ?? (await createLibrary("My documents"))).id;

@@ -81,12 +81,13 @@ export class Session {
   }
 
   async command(what: "cancel" | "answer_now"): Promise<void> {
-    if (!this.running.value || this.commanded.value) return;
+    const before = this.commanded.value;
+    if (!this.running.value || before === "cancel" || before === what) return;
     this.commanded.value = what;
     try {
       await post<RunCard>(`/api/runs/${this.id}/${what}`);
     } catch (error) {
-      this.commanded.value = "";
+      this.commanded.value = before;
       throw error;
     }
   }

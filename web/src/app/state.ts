@@ -54,11 +54,19 @@ export async function readHistory(further = false): Promise<void> {
   try {
     const page = await get<RunPage>(`/api/runs?${query}`);
     if (words !== sought.value) return;
-    history.value = further ? [...history.value, ...page.runs] : page.runs;
+    const known = new Set(page.runs.map(({ id }) => id));
+    history.value = further ? [...history.value.filter(({ id }) => !known.has(id)), ...page.runs] : page.runs;
     more.value = page.next;
   } catch (error) {
     complain(error);
   }
+}
+
+/** See how the runs are that were running when they were read; a server that is away is asked again. */
+export async function refreshHistory(): Promise<void> {
+  const running = history.peek().filter(({ state }) => state === "running");
+  const cards = await Promise.allSettled(running.map(({ id }) => get<RunCard>(`/api/runs/${id}`)));
+  for (const card of cards) if (card.status === "fulfilled" && card.value.state !== "running") noteCard(card.value);
 }
 
 /** A card that is known better now. */
@@ -119,8 +127,8 @@ export function optionsOf(wanted: RunOptions): SearchOptions {
 
 function scopeOf({ scope, sources }: RunOptions): Pick<RunRequest, "sources" | "libraries" | "files"> {
   const chosen = sources.length ? { sources } : {};
-  if (scope.startsWith("file-")) return { files: [scope] };
-  if (scope.startsWith("vs_")) return { libraries: [scope] };
+  if (scope.startsWith("file-")) return { ...chosen, files: [scope] };
+  if (scope.startsWith("vs_")) return { ...chosen, libraries: [scope] };
   return scope === "all" ? { sources: ["all"], ...chosen, libraries: ["all"] } : chosen;
 }
 

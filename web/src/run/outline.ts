@@ -29,7 +29,10 @@ export type Said = Exclude<
   StepOf<"planned"> | StepOf<"filled"> | StepOf<"searched"> | StepOf<"search_failed"> | StepOf<"skipped"> | StepOf<"gathered">
 >;
 
-export type Item = { kind: "round"; key: string; round: Round } | { kind: "said"; key: string; step: Said };
+export type Item = { kind: "round"; key: string; round: Round } | { kind: "said"; key: string; step: Said; shown: Shown };
+
+/** Number → the passages that it means. */
+type Shown = ReadonlyMap<number, readonly Passage[]>;
 
 export interface Outline {
   items: Item[];
@@ -38,8 +41,8 @@ export interface Outline {
   stopped: StepOf<"stopped"> | undefined;
   /** What carries the answer. */
   claims: readonly Claim[];
-  /** Number → the passages that it means now. */
-  shown: ReadonlyMap<number, readonly Passage[]>;
+  /** What numbers mean now. */
+  shown: Shown;
   /** Numbers that a passage imitates: only a claim that was found says what they mean. */
   imitated: ReadonlySet<number>;
   searches: number;
@@ -53,7 +56,9 @@ const NODE_STEPS = new Set(["filled", "searched", "search_failed", "skipped", "g
 export function outlineOf(steps: readonly Step[]): Outline {
   const items: Item[] = [];
   const rounds: Round[] = [];
+  let shown: Shown = new Map();
   steps.forEach((step, at) => {
+    shown = shownAfter(shown, step);
     if (step.kind === "planned") {
       const round = roundOf(step);
       rounds.push(round);
@@ -61,7 +66,7 @@ export function outlineOf(steps: readonly Step[]): Outline {
     } else if (NODE_STEPS.has(step.kind)) {
       take(rounds, step);
     } else {
-      items.push({ kind: "said", key: `s${at}`, step: step as Said });
+      items.push({ kind: "said", key: `s${at}`, step: step as Said, shown });
     }
   });
   const stopped = last(steps, "stopped");
@@ -73,7 +78,7 @@ export function outlineOf(steps: readonly Step[]): Outline {
     answer: last(steps, "answered"),
     stopped,
     claims: claimsOf(steps),
-    shown: shownUnder(steps),
+    shown,
     imitated: new Set(steps.flatMap((step) => (step.kind === "gathered" ? (step.imitated ?? []) : []))),
     searches: nodes.filter(({ result }) => result && result.kind !== "skipped").length,
     passages: rounds.reduce((sum, { gathered }) => sum + (gathered?.passages.length ?? 0), 0),
@@ -127,22 +132,28 @@ function claimsOf(steps: readonly Step[]): readonly Claim[] {
   return derived && "claims" in derived ? derived.claims : [];
 }
 
+/** What each number means behind these steps. */
+export function shownUnder(steps: readonly Step[]): Shown {
+  return steps.reduce<Shown>(shownAfter, new Map());
+}
+
 /** Where numbers begin again, they mean what was shown last. */
-export function shownUnder(steps: readonly Step[]): ReadonlyMap<number, readonly Passage[]> {
-  let shown = new Map<number, Passage[]>();
-  for (const step of steps) {
-    if (step.kind !== "gathered" || step.passages.length === 0) continue;
-    const latest = new Map<number, Passage[]>();
-    for (const passage of step.passages) latest.set(passage.number, [...(latest.get(passage.number) ?? []), passage]);
-    const again = [...latest.keys()].some((number) => shown.has(number));
-    shown = again ? latest : new Map([...shown, ...latest]);
-  }
-  return shown;
+function shownAfter(shown: Shown, step: Step): Shown {
+  if (step.kind !== "gathered" || step.passages.length === 0) return shown;
+  const latest = new Map<number, Passage[]>();
+  for (const passage of step.passages) latest.set(passage.number, [...(latest.get(passage.number) ?? []), passage]);
+  const again = [...latest.keys()].some((number) => shown.has(number));
+  return again ? latest : new Map([...shown, ...latest]);
+}
+
+/** A piece of a text, its places counted as Python counts them: an emoji is one character. */
+export function cut(text: string, start: number, end?: number): string {
+  return /[\ud800-\udfff]/.test(text) ? Array.from(text).slice(start, end).join("") : text.slice(start, end);
 }
 
 /** The passage that a number means; where it means several, the one that holds the quoted words. */
 export function passageOf(shown: Outline["shown"], number: number, claims: readonly Claim[] = []): Passage | undefined {
   const meant = shown.get(number) ?? [];
   const quotes = claims.flatMap((claim) => claim.quotes).filter((quote) => quote.number === number);
-  return meant.find((passage) => quotes.some((q) => passage.text.slice(q.start, q.end) === q.text)) ?? meant[0];
+  return meant.find((passage) => quotes.some((q) => cut(passage.text, q.start, q.end) === q.text)) ?? meant[0];
 }

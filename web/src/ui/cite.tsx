@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Claim, Passage } from "../api/types.gen";
-import { passageOf, type Outline } from "../run/outline";
+import { cut, passageOf, type Outline } from "../run/outline";
 import { CHECKS } from "../run/labels";
 import { toDocument } from "../app/route";
 import { facts } from "../app/state";
@@ -98,19 +98,19 @@ export function Source({ passage, claims = [] }: { passage: Passage; claims?: re
 export function Quoted({ passage, claims }: { passage: Passage; claims: readonly Claim[] }) {
   const quotes = claims
     .flatMap((claim) => claim.quotes)
-    .filter((quote) => quote.number === passage.number && passage.text.slice(quote.start, quote.end) === quote.text)
+    .filter((quote) => quote.number === passage.number && cut(passage.text, quote.start, quote.end) === quote.text)
     .toSorted((a, b) => a.start - b.start);
   const parts = [];
   let at = 0;
   for (const quote of quotes) {
     if (quote.start < at) continue;
-    parts.push(passage.text.slice(at, quote.start), <mark key={quote.start}>{quote.text}</mark>);
+    parts.push(cut(passage.text, at, quote.start), <mark key={quote.start}>{quote.text}</mark>);
     at = quote.end;
   }
   return (
     <blockquote>
       {parts}
-      {passage.text.slice(at)}
+      {cut(passage.text, at)}
     </blockquote>
   );
 }

@@ -18,6 +18,7 @@ export function CompareWith({ session }: { session: Session }) {
   const card = session.card.value;
   const models = (facts.value?.models ?? []).filter((model) => model !== "cairn" && model !== "cairn-chat" && model !== `cairn/${card?.protocol}`);
   const busy = useSignal(false);
+  const chosen = useSignal("");
   if (!card || !models.length) return null;
   async function compare(model: string, { id }: RunCard): Promise<void> {
     busy.value = true;
@@ -35,7 +36,7 @@ export function CompareWith({ session }: { session: Session }) {
   return (
     <label class="as-button">
       <Icon name="columns" />
-      <select aria-label="Compare with" value="" disabled={busy.value} onChange={(event) => event.currentTarget.value && void compare(event.currentTarget.value, card)}>
+      <select aria-label="Compare with" value={chosen.value} disabled={busy.value} onChange={(event) => (chosen.value = event.currentTarget.value)}>
         <option value="">Compare with…</option>
         {models.map((model) => (
           <option key={model} value={model}>
@@ -43,12 +44,17 @@ export function CompareWith({ session }: { session: Session }) {
           </option>
         ))}
       </select>
+      {chosen.value && (
+        <button type="button" class="quiet" disabled={busy.value} onClick={() => void compare(chosen.value, card)}>
+          Compare
+        </button>
+      )}
     </label>
   );
 }
 
 /** The request of a run, as far as its trace holds it. */
-export function again({ question, history, filters = [], only = [] }: Trace): Omit<RunRequest, "model"> {
+export function again({ question, history, filters = [], only = [], libraries = [] }: Trace): Omit<RunRequest, "model"> {
   const turns = (history as [string, string][]).flatMap(([question, answer]) => [
     { role: "user" as const, content: question },
     { role: "assistant" as const, content: answer },
@@ -58,6 +64,7 @@ export function again({ question, history, filters = [], only = [] }: Trace): Om
   return {
     messages: [...turns, { role: "user", content: question }],
     ...(only.length ? { sources: only } : {}),
+    ...(libraries.length ? { libraries } : {}),
     ...(domains.length ? { search_domain_filter: domains } : {}),
     search_after_date_filter: said("after") ?? null,
     search_before_date_filter: said("before") ?? null,

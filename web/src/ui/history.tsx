@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { ask } from "../api/call";
 import type { RunCard } from "../api/types.gen";
 import { go, home, route, toLibrary, toReport, toRun } from "../app/route";
-import { complain, facts, history, more, readHistory, sideOpen, sought } from "../app/state";
+import { complain, facts, history, more, readHistory, refreshHistory, sideOpen, sought } from "../app/state";
 import { doneIn, stateWord } from "./figures";
 import { Icon } from "./icons";
 
@@ -13,6 +13,12 @@ export function History() {
     const soon = setTimeout(() => void readHistory(), sought.value ? 200 : 0);
     return () => clearTimeout(soon);
   }, [sought.value]);
+  const running = history.value.some(({ state }) => state === "running");
+  useEffect(() => {
+    if (!running) return;
+    const often = setInterval(() => void refreshHistory(), 3000);
+    return () => clearInterval(often);
+  }, [running]);
   const here = route.value.page === "run" ? route.value.id : "";
   return (
     <nav class={sideOpen.value ? "side open" : "side"} id="history" aria-label="History">

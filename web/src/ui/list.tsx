@@ -25,11 +25,11 @@ const NAMES: Record<Said["kind"], string> = {
 };
 
 export function TraceList({ session }: { session: Session }) {
-  const { items, shown } = session.outline.value;
+  const { items } = session.outline.value;
   return (
     <ol class="list" aria-label="Steps">
       {items.map((item) => (
-        <Row key={item.key} session={session} item={item} shown={shown} />
+        <Row key={item.key} session={session} item={item} />
       ))}
       <OpenBlock session={session} />
       {!items.length && !session.open.value.length && <li class="none">Nothing has happened yet.</li>}
@@ -52,15 +52,15 @@ function OpenBlock({ session }: { session: Session }) {
 interface RowProps {
   session: Session;
   item: Item;
-  shown: Outline["shown"];
 }
 
 /** A row is drawn again only when its content changed. */
 const Row = memo(
-  function Row({ session, item, shown }: RowProps) {
-    return item.kind === "round" ? <RoundRow session={session} round={item.round} /> : <SaidRow session={session} id={item.key} step={item.step} shown={shown} />;
+  function Row({ session, item }: RowProps) {
+    if (item.kind === "round") return <RoundRow session={session} round={item.round} />;
+    return <SaidRow session={session} id={item.key} step={item.step} shown={item.shown} />;
   },
-  (a, b) => a.session === b.session && same(a.item, b.item) && (a.item.kind === "round" || a.shown === b.shown || a.shown.size === b.shown.size),
+  (a, b) => a.session === b.session && same(a.item, b.item),
 );
 
 function same(a: Item, b: Item): boolean {
