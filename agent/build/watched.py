@@ -21,7 +21,7 @@ from agent.errors import AgentError, CorpusError, SetupError
 from agent.parallel.processes import spawning
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, close_sources
 from agent.sources.corpus.finding import find_files
-from agent.sources.corpus.folder import CARD
+from agent.sources.corpus.folder import is_index
 from agent.sources.corpus.source import CACHE, cached_index
 
 QUIET_MS: Final = 400
@@ -71,7 +71,7 @@ class WatchedSource:
             CorpusError: documents that cannot be read.
             SetupError: `path` is itself an index.
         """
-        if (path / CARD).is_file():
+        if is_index(path):
             raise SetupError(
                 f"{path} is an index, and what is watched is documents: name their folder with --corpus, "
                 f"or leave --watch out and update the index with: cairn index build DOCS --out {path}"

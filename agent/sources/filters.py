@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+from agent.outbound.urls import split_url
 from agent.plan import Filter
 
 DAYS: Final = {"day": 1, "week": 7, "month": 30, "year": 365}
@@ -110,3 +111,23 @@ def _last_day(text: str) -> date:
         following = date(first.year + first.month // 12, first.month % 12 + 1, 1)
         return following - timedelta(days=1)
     return first
+
+
+def on_wanted_host(url: str, wanted: ReadFilters) -> bool:
+    """Whether a URL is on one of the sites wanted, and on none of those not wanted."""
+    if wanted.sites and not any(_is_on(url, site) for site in wanted.sites):
+        return False
+    return not any(_is_on(url, site) for site in wanted.not_sites)
+
+
+def _is_on(url: str, site: str) -> bool:
+    """`example.org` holds its subdomains, `example.org/blog` only what lies under that path, `.edu` all its hosts."""
+    host, _, path = bare_site(site).partition("/")
+    parts = split_url(url)
+    there = (parts.hostname or "").removesuffix(".")
+    return (there == host or there.endswith(f".{host}")) and parts.path.lower().startswith(f"/{path}" if path else "")
+
+
+def bare_site(site: str) -> str:
+    """`https://www.example.org/blog/` as example.org/blog, `*.edu` as edu."""
+    return site.split("://", 1)[-1].removeprefix("www.").removeprefix("*").removeprefix(".").rstrip("/")

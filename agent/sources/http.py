@@ -4,6 +4,7 @@ For endpoints that the operator set. Pages from the open web are fetched by `age
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -58,6 +59,16 @@ def make_client() -> httpx2.AsyncClient:
     )
 
 
+def _without_password(base: str) -> tuple[str, dict[str, str], str]:
+    """An address as it may be shown, the header that carries its name and password, and the password."""
+    if "@" not in base:
+        return base, {}, ""
+    url = httpx2.URL(base)
+    packed = b64encode(f"{url.username}:{url.password}".encode()).decode()
+    headers = {"Authorization": f"Basic {packed}"} if url.userinfo else {}
+    return str(url.copy_with(username=None, password=None)).rstrip("/"), headers, url.password
+
+
 class Api:
     """The endpoints under one base URL."""
 
@@ -86,8 +97,9 @@ class Api:
         """
         self._client = client
         self.name = name
-        self.base = base.rstrip("/")
-        self._headers = dict(headers or {})
+        self.base, own, password = _without_password(base.strip().rstrip("/"))
+        self._headers = {**own, **(headers or {})}
+        secret = secret or password
         self._kinds: dict[int, SourceErrorKind] = {**KINDS, **(kinds or {})}
         self._unlogged = urlencode(unlogged or {})
         self._secret = secret.encode() if len(secret) >= SHORTEST_SECRET else b""

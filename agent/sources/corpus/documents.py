@@ -45,6 +45,12 @@ class DocumentLine(BaseModel):
     date: str = Field(default="", max_length=DATE_CHARS)
     """ISO: a year, a month, a day or more."""
 
+    @field_validator("title", "url", "date", mode="before")
+    @classmethod
+    def _or_nothing(cls, value: object) -> object:
+        """Exports write null for what they lack."""
+        return "" if value is None else value
+
     @field_validator("section", mode="before")
     @classmethod
     def _heading(cls, value: object) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from time import monotonic, sleep
-from typing import IO, Final
+from typing import IO, Any, Final, cast
 
 from pydantic import BaseModel, field_validator
 from pydantic_core import from_json
@@ -47,6 +47,7 @@ TITLE_WEIGHT: Final = 2
 _LOCK: Final = ".lock"
 _DATA: Final = "data-"
 _BUILDING: Final = ".building-"
+_OWN: Final = re.compile(r"(?:data-|\.building-)[0-9a-f]{8}")
 _PATIENCE_SECONDS: Final = 1.0
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _CARD_BYTES: Final = 4 << 20
@@ -130,6 +131,8 @@ class FileEntry(Frozen):
     """Lines that were left out."""
     doubles: int = 0
     """How many of those for an id that occurs twice: other files decide that, so they are looked at again."""
+    again: bool = False
+    """It could not be read, for a reason that may pass, and is tried again although it did not change."""
 
 
 def read_card(folder: Path) -> IndexCard:
@@ -211,13 +214,23 @@ def refuse_strange(out: Path) -> None:
         raise CorpusError(f"{out} is a file; choose a folder for the index")
     if not out.is_dir():
         return
-    strange = [path.name for path in out.iterdir() if not _ours(path.name)]
+    strange = [path.name for path in out.iterdir() if not _ours(path)]
     if strange and not _is_card(out / CARD):
         raise CorpusError(f"the folder {out} has other files in it; choose a new folder for the index")
 
 
-def _ours(name: str) -> bool:
-    return name in (_LOCK, _NEXT_CARD, VECTORS, CARD) or name.startswith((_DATA, _BUILDING))
+def _ours(path: Path) -> bool:
+    return path.name in (_LOCK, _NEXT_CARD, VECTORS, CARD) or _is_part(path)
+
+
+def _is_part(path: Path) -> bool:
+    """Whether it is a folder as builds make them: users have files called data-2024.csv, too."""
+    return bool(_OWN.fullmatch(path.name)) and is_real_folder(path)
+
+
+def is_index(folder: Path) -> bool:
+    """Whether a folder holds an index, of any version or damaged; other programs have an index.json, too."""
+    return (folder / CARD).is_file() and _is_card(folder / CARD)
 
 
 def _is_card(path: Path) -> bool:
@@ -225,10 +238,13 @@ def _is_card(path: Path) -> bool:
     try:
         card = from_json(read_file(path, most=_CARD_BYTES, follow=False))
     except ValueError:
-        return True
+        return any(map(_is_part, path.parent.iterdir())) or (path.parent / RECORDS).exists()
     except OSError:
         return False
-    return isinstance(card, dict) and "version" in card
+    if not isinstance(card, dict):
+        return False
+    said = cast(dict[str, Any], card)
+    return isinstance(said.get("version"), int) and "documents" in said
 
 
 @contextmanager
@@ -293,6 +309,7 @@ def publish(building: Path, folder: Path, card: IndexCard) -> None:
         if path.is_file():
             _sync(path)
     building.rename(folder / card.data)
+    first_version = _version(folder / CARD) == 1
     following = folder / _NEXT_CARD
     following.unlink(missing_ok=True)  # whatever lies there: writing through a link would change another file
     with following.open("x", encoding="utf-8") as file:
@@ -301,14 +318,22 @@ def publish(building: Path, folder: Path, card: IndexCard) -> None:
     following.replace(folder / CARD)
     _sync(folder)
     sweep(folder, keep=card.data)
-    for name in _VERSION_1:
+    for name in _VERSION_1 if first_version else ():
         _remove(folder / name)
+
+
+def _version(card: Path) -> object:
+    try:
+        said = from_json(read_file(card, most=_CARD_BYTES, follow=False))
+    except (OSError, ValueError):
+        return None
+    return cast(dict[str, Any], said).get("version") if isinstance(said, dict) else None
 
 
 def sweep(folder: Path, *, keep: str | None) -> None:
     """Remove what killed builds and older indices left; who holds an old one open goes on with it."""
     for path in folder.iterdir():
-        if path.name.startswith((_DATA, _BUILDING)) and path.name != keep:
+        if path.name != keep and _is_part(path):
             _remove(path)
 
 

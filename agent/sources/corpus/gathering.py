@@ -28,7 +28,7 @@ from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, FileEntry, Inde
 from agent.sources.corpus.records import Records
 from agent.sources.extract.document import MAX_BYTES, unopened
 from agent.sources.extract.reader import FileReader
-from agent.sources.extract.text import ExtractError
+from agent.sources.extract.text import ExtractError, ReadingFailed
 
 _DOUBT_NS: Final = 2_000_000_000
 """A file that was changed this shortly before it was read may have been changed again without another time."""
@@ -172,7 +172,7 @@ class Gathering:
     def _keep(self, file: SourceFile) -> FileEntry | None:
         """What is known of a file that did not change since it was read."""
         known, (size, mtime_ns) = self._known.get(file.name), _state(file.place)
-        if known is None or known.size != size:
+        if known is None or known.size != size or known.again:
             return None
         path = _path(file)
         if (known.path, known.mtime_ns) == (path, mtime_ns) and known.mtime_ns < known.read_ns - _DOUBT_NS:
@@ -208,7 +208,7 @@ class Gathering:
             raise OlderDamaged(f"the index in {older.folder} is damaged") from error
 
     def _read(self, file: SourceFile, reader: DocumentReader, write: Write) -> FileEntry:
-        first, before, read_ns, why, sha256 = self.rows, self._done, time_ns(), "", ""
+        first, before, read_ns, why, sha256, again = self.rows, self._done, time_ns(), "", "", False
         size, mtime_ns = _state(file.place)
         bad: list[str] = []
 
@@ -221,9 +221,9 @@ class Gathering:
                 line = document.model_dump_json(exclude_defaults=True).encode() + b"\n"
                 self._add(document, line, write)
         except ExtractError as error:
-            why = str(error)
+            why, again = str(error), isinstance(error, ReadingFailed)
         except OSError as error:
-            why = unopened(error)
+            why, again = unopened(error), True
         if not why and bad:
             why = bad[0]
         if self.rows == first and not why:
@@ -239,6 +239,7 @@ class Gathering:
             rows=0,
             why=why,
             bad=len(bad),
+            again=again,
         )
 
     def _refuse(self, entry: FileEntry) -> None:

@@ -13,16 +13,15 @@ import numpy as np
 from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
 from agent.files.own import make_private, private_folder
-from agent.outbound.urls import host_of
 from agent.plan import Filter
 from agent.sources.arrays import load_array
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.bm25 import Bm25Index, Rows
 from agent.sources.corpus.build import Outcome, build_index, update_index
 from agent.sources.corpus.documents import StoredPassage
-from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, IndexCard, read_card
+from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, IndexCard, is_index, read_card
 from agent.sources.corpus.records import Records
-from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, on_wanted_host, read_filters, unhonoured
 from agent.sources.titles import TITLES, named_first
 
 __all__ = ["CARD", "CorpusSource", "IndexCard", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
@@ -74,7 +73,7 @@ class CorpusSource:
         Raises:
             CorpusError: there is nothing, nothing that can be read, or a damaged index.
         """
-        if (path / CARD).is_file():
+        if is_index(path):
             return cls(path, name=name)
         return cls(cached_index([path], cache=cache), name=name)
 
@@ -185,16 +184,7 @@ def allows(document: StoredPassage, wanted: ReadFilters, *, today: date) -> bool
         first, last = ((document.date + rest[known:])[:10] for rest in ("-01-01", "-12-31"))
         if (after and last < after.isoformat()) or (wanted.before and first > wanted.before.isoformat()):
             return False
-    if not (wanted.sites or wanted.not_sites):
-        return True
-    host = host_of(document.url).removeprefix("www.")
-    if wanted.sites and not _under(host, wanted.sites):
-        return False
-    return not _under(host, wanted.not_sites)
-
-
-def _under(host: str, sites: Sequence[str]) -> bool:
-    return any(host == site or host.endswith(f".{site}") for site in sites)
+    return not (wanted.sites or wanted.not_sites) or on_wanted_host(document.url, wanted)
 
 
 def cached_index(paths: Sequence[Path], *, cache: Path = CACHE) -> Path:

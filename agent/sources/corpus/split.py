@@ -9,6 +9,7 @@ from agent.sources.titles import BETWEEN_TITLES
 PASSAGE_CHARS: Final = 1000
 """Aim for the pieces of a file: about the 100–150 words that retrievers are usually given."""
 
+_CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 _HEADING = re.compile(r"(#{1,6})[ \t](.*)")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
@@ -24,12 +25,14 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
     start, at, fence = 0, 0, ""
     for line in text.splitlines(keepends=True):
         mark = _FENCE.match(line)
+        if mark and not fence and mark[1][0] == "`" and "`" in line[mark.end() :]:
+            mark = None  # code inside of a line
         if mark and (not fence or (mark[1].startswith(fence) and not line[mark.end() :].strip())):
             fence = "" if fence else mark[1]
         heading = None if fence else _HEADING.fullmatch(line.rstrip("\r\n"))
         if heading:
             yield _title(path, name), start, at
-            level, title = len(heading[1]), heading[2].rstrip(" \t").rstrip("#").strip(" \t")
+            level, title = len(heading[1]), _CLOSING.sub("", heading[2]).strip(" \t")
             path = [*((depth, above) for depth, above in path if depth < level), (level, title)]
             start = at + len(line)
         at += len(line)

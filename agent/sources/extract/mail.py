@@ -1,7 +1,7 @@
 """E-mail (.eml) as Markdown: who wrote what to whom and when. Attachments are named, and stay closed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from email.errors import MessageError
 from email.header import decode_header
@@ -55,11 +55,8 @@ def _write(message: Message, out: Markdown) -> None:
     lines = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
     out.paragraph("\n".join(lines))
     names: list[str] = []
-    texts = list(_texts(message, names))
-    kinds = {part.get_content_type() for part in texts}
-    for part in texts:
-        if part.get_content_type() == "text/plain" or "text/plain" not in kinds:
-            _write_part(part, out)
+    for part in _texts(message, names):
+        _write_part(part, out)
     if names:
         out.paragraph("Attachments: " + ", ".join(names))
 
@@ -75,10 +72,23 @@ def _texts(message: Message, names: list[str]) -> Iterator[Message]:
             names.append(name or kind)
         elif kind == "message/rfc822":
             names.append(_header(_children(part)[0], "Subject") or kind if _children(part) else kind)
+        elif kind == "multipart/alternative":
+            waiting += _preferred(_children(part))
         elif part.is_multipart():
             waiting += reversed(_children(part))
         elif kind in ("text/plain", "text/html"):
             yield part
+
+
+def _preferred(alternatives: Sequence[Message]) -> list[Message]:
+    """Of one text in several forms the plain one, where it is not blank; else the last one, which is the richest."""
+    plain = [part for part in alternatives if part.get_content_type() == "text/plain" and _text_of(part).strip()]
+    return plain[:1] or list(alternatives[-1:])
+
+
+def _text_of(part: Message) -> str:
+    payload: Any = part.get_payload(decode=True)
+    return decode(payload if isinstance(payload, bytes) else b"", part.get_content_charset("") or "").replace("\0", "")
 
 
 def _children(part: Message) -> list[Message]:
@@ -87,8 +97,7 @@ def _children(part: Message) -> list[Message]:
 
 
 def _write_part(part: Message, out: Markdown) -> None:
-    payload: Any = part.get_payload(decode=True)
-    text = decode(payload if isinstance(payload, bytes) else b"", part.get_content_charset("") or "").replace("\0", "")
+    text = _text_of(part)
     if part.get_content_type() == "text/html":
         root = parse_html(text)
         if root is not None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.sources.extract.page import MAX_TEXT_CHARS
-from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, Kind
+from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, Kind, ReadingFailed
 from agent.sources.extract.worker import LENGTH
 
 _PROGRAM: Final = "agent.sources.extract.worker"
@@ -76,10 +76,10 @@ class _Worker:
             async with asyncio.timeout(seconds):
                 return await _read(reader, request.most_bytes)
         except TimeoutError as error:
-            raise ExtractError(f"reading it took more than {seconds:g} s: save it in smaller parts") from error
+            raise ReadingFailed(f"reading it took more than {seconds:g} s: save it in smaller parts") from error
         except (OSError, EOFError) as error:
             died = f"its reader died (status {await self._status()})"
-            raise ExtractError(f"{died}: the file is damaged or too large; save it again, in smaller parts") from error
+            raise ReadingFailed(f"{died}: the file is damaged or too large; save it again, in smaller parts") from error
         except (ValueError, RecursionError) as error:
             raise ExtractError("its reader gave no valid answer") from error
 
@@ -180,7 +180,7 @@ class ExtractPool:
                 limit=1 << 20,
             )
         except OSError as error:
-            raise ExtractError("no process can be started to find its text") from error
+            raise ReadingFailed("no process can be started to find its text") from error
         worker = _Worker(process)
         self._all.append(worker)
         return worker

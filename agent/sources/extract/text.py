@@ -32,6 +32,10 @@ class ExtractError(AgentError):
     """No text can be had from these bytes; the sentence says why."""
 
 
+class ReadingFailed(ExtractError):
+    """Its reader failed, and not the bytes alone: another try may end otherwise."""
+
+
 @dataclass(frozen=True)
 class Extracted:
     """What a file or a page says. Fields that it does not state are empty."""

@@ -36,7 +36,7 @@ _CHART: Final = re.compile(rb"""<c:chart\s[^>]*?\br:id\s*=\s*["'](\w{1,60})["']"
 _CHART_MARK: Final = re.compile("\ufdd8(\\w{1,60})\ufdd9")
 """In the place of a chart, until its table is: no text has these characters."""
 
-_BINARY: Final = re.compile(rb"\\bin(\d{1,9}) ?")
+_BINARY: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\bin(\d{1,9}) ?")
 _CODE_PAGE: Final = re.compile(rb"\\ansicpg(\d{3,5})")
 _OUTLINE: Final = re.compile(r"\\outlinelevel([0-5])(?!\d) ?")
 _LEVELS: Final = 0xFDD0
@@ -153,8 +153,8 @@ def _source(raw: bytes) -> tuple[str, str]:
     parts: list[bytes] = []
     at = 0
     while found := _BINARY.search(raw, at):
-        parts.append(raw[at : found.start()])
-        at = found.end() + int(found[1])
+        parts.append(raw[at : found.end(1)])
+        at = found.end() + int(found[2])
     parts.append(raw[at:])
     page = _CODE_PAGE.search(raw)
     encoding = f"cp{int(page[1])}" if page else "cp1252"

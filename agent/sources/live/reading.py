@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, cast
 from agent.errors import SetupError, SourceError
 from agent.evidence import Passage
 from agent.outbound.urls import split_url
-from agent.sources.filters import ReadFilters
+from agent.sources.filters import ReadFilters, bare_site, on_wanted_host
 
 Topic = Literal["web", "news"]
 
@@ -162,26 +162,6 @@ def passages(rows: Iterable[ResultRow], *, by: str, topic: str, wanted: ReadFilt
 
 def _digest(row: ResultRow) -> str:
     return hashlib.sha256(f"{row.title}\n{row.text}".encode()).hexdigest()[:16]
-
-
-def on_wanted_host(url: str, wanted: ReadFilters) -> bool:
-    """Whether a URL is on one of the sites wanted, and on none of those not wanted."""
-    if wanted.sites and not any(_is_on(url, site) for site in wanted.sites):
-        return False
-    return not any(_is_on(url, site) for site in wanted.not_sites)
-
-
-def _is_on(url: str, site: str) -> bool:
-    """`example.org` holds its subdomains, `example.org/blog` only what lies under that path, `.edu` all its hosts."""
-    host, _, path = bare_site(site).partition("/")
-    parts = split_url(url)
-    there = (parts.hostname or "").removesuffix(".")
-    return (there == host or there.endswith(f".{host}")) and parts.path.lower().startswith(f"/{path}" if path else "")
-
-
-def bare_site(site: str) -> str:
-    """`https://www.example.org/blog/` as example.org/blog, `*.edu` as edu."""
-    return site.split("://", 1)[-1].removeprefix("www.").removeprefix("*").removeprefix(".").rstrip("/")
 
 
 def site_operators(wanted: ReadFilters, *, without: str = "-site:", room: int) -> str:

@@ -1,6 +1,5 @@
 """SearXNG: an instance of your own, with JSON switched on. A public instance answers programs with 403 or 429."""
 
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, cast
@@ -70,12 +69,7 @@ class SearxngSource:
         """
         if not url_of(base):
             raise SetupError("SearXNG needs the URL of an instance, for example http://127.0.0.1:8888")
-        url = httpx2.URL(base.strip())
-        # URLs reach logs: the password leaves this one and travels in a header.
-        packed = b64encode(f"{url.username}:{url.password}".encode()).decode()
-        headers = {"Authorization": f"Basic {packed}"} if url.userinfo else None
-        bare = str(url.copy_with(username=None, password=None))
-        self._api = Api(client, name=self.name, base=bare, headers=headers, secret=url.password)
+        self._api = Api(client, name=self.name, base=base)
         self._topic: Topic = topic
         self._now = now
         self.limits = limits or (NEWS_LIMITS if topic == "news" else LIMITS)
