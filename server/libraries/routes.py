@@ -1,6 +1,7 @@
 """The addresses of files and libraries: `/v1/files` and `/v1/vector_stores`, as OpenAI's clients use them."""
 
 import errno
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -52,12 +53,10 @@ from server.libraries.schema import (
     NewMember,
 )
 from server.libraries.upload import read_form
-from server.runs.manager import RunManager
 from server.store.libraries import LibraryRow
 
 _SEARCH_SECONDS: Final = 30.0
-_STORED_SECONDS: Final = 5.0
-"""How long a deletion waits for runs that just ended to be stored."""
+RunsStored = Callable[[], Awaitable[None]]
 _UPLOAD: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -80,12 +79,12 @@ _BYTES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_libraries(app: FastAPI, manager: LibraryManager, run_manager: RunManager | None) -> None:
-    """Add every address of files and libraries; the runs that quote these are `run_manager`'s."""
+def add_libraries(app: FastAPI, manager: LibraryManager, *, runs_stored: RunsStored) -> None:
+    """Add every address of files and libraries; `runs_stored` waits until the runs that have ended are stored."""
     add_batches(app, manager)
     _add_uploads(app, manager)
     _add_files(app, manager)
-    _add_library(app, manager, run_manager)
+    _add_library(app, manager, runs_stored)
     _add_members(app, manager)
     _add_search(app, manager)
 
@@ -171,7 +170,7 @@ def _add_files(app: FastAPI, manager: LibraryManager) -> None:
         return DocumentText(file=FileObject.of(row), passages=shown, total=len(found))
 
 
-def _add_library(app: FastAPI, manager: LibraryManager, run_manager: RunManager | None) -> None:
+def _add_library(app: FastAPI, manager: LibraryManager, runs_stored: RunsStored) -> None:
     async def shown(*libraries: LibraryRow) -> list[LibraryObject]:
         counts = await manager.counts(libraries)
         return [
@@ -216,8 +215,8 @@ def _add_library(app: FastAPI, manager: LibraryManager, run_manager: RunManager 
     ) -> Deleted:
         """Remove a library with its index; its files stay unless `files` says otherwise, as OpenAI has it."""
         row = await own_library(manager, library)
-        if runs and run_manager:
-            await run_manager.until_stored(seconds=_STORED_SECONDS)  # what just ended, too, is removed
+        if runs:
+            await runs_stored()  # what just ended, too, is removed
         await manager.delete_library(row, files=files, runs=runs)
         return Deleted(id=library, object="vector_store.deleted")
 

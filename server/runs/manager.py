@@ -120,7 +120,7 @@ class RunManager:
         """The same, with all that there is to say of it."""
         self._writer.keep(run)
 
-    async def until_stored(self, *, seconds: float) -> None:
+    async def until_stored(self, *, seconds: float = 5.0) -> None:
         """Wait until the runs that have ended are stored, but not for longer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
