@@ -86,7 +86,6 @@ def report(
     contradicts, and which sections are left out is said at the end. Ctrl-C
     has it written with what was found until then.
     """
-    from agent.build.agent import notices
     from agent.cli.ask import read_question
     from agent.cli.model import ready
     from agent.report import ReportBudget, ReportPlan
@@ -96,18 +95,24 @@ def report(
     text = read_question(question, max_chars=settings.max_question_chars)
     budget = ReportBudget(seconds=seconds, searches=searches, tokens=tokens)
     plan = ReportPlan(text, headings=tuple(section or ()), sections=sections, budget=budget)
-    for sentence in notices(settings):
-        note(sentence)
-    try:
-        made = asyncio.run(_research(settings, plan, credits))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    made = _researched(settings, plan, credits)
     if as_json:
         print_text(made.model_dump_json(), json=True)
     _write(made, out, form, quiet=as_json)
     if not made.sentences:
         complain(_nothing(made))
         raise typer.Exit(1)
+
+
+def _researched(settings: "CairnSettings", plan: "ReportPlan", credits: float | None) -> "Report":
+    from agent.build.agent import notices
+
+    for sentence in notices(settings):
+        note(sentence)
+    try:
+        return asyncio.run(_research(settings, plan, credits))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _research(settings: "CairnSettings", plan: "ReportPlan", credits: float | None) -> "Report":

@@ -53,7 +53,7 @@ _FILLERS: Final = frozenset(
     "papers documents show use take consider look at limit restrict narrow down it that this answer to same question "
     "again what how about me ones one years year on are is written published".split()
 )
-_ASKING: Final = frozenset(
+_POLITE: Final = frozenset(
     "can could would will you i we is be true right once more also too then there whether".split()
 )
 """Words around "check the second claim" that say nothing else."""
@@ -144,7 +144,7 @@ def _claim(text: str) -> int | None:
     found = _CHECK.search(text)
     if not found or not (found["word"] or found["nth"] or found["after"]):
         return None
-    if [word for word in _content(f"{text[: found.start()]} {text[found.end() :]}") if word not in _ASKING]:
+    if [word for word in _content(f"{text[: found.start()]} {text[found.end() :]}") if word not in _POLITE]:
         return None
     if found["word"]:
         return _ORDINALS.get(found["word"].lower(), 0)

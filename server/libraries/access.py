@@ -9,7 +9,7 @@ from fastapi import Path, Query
 from server.auth.keys import caller
 from server.http.errors import ApiError
 from server.libraries.manager import LibraryManager
-from server.store.libraries import FileRow, LibraryRow, Member, MemberState, Page
+from server.store.library_rows import FileRow, LibraryRow, Member, MemberState, Page
 
 STATES: Final[dict[str, MemberState]] = {
     "in_progress": "waiting",

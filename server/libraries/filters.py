@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from agent.sanitize.strict import Chars
 from server.chat.request import Incoming
-from server.store.libraries import Attributes
+from server.store.library_rows import Attributes
 
 MOST_FILTERS: Final = 100
 MOST_DEPTH: Final = 8

@@ -17,7 +17,8 @@ from agent.sources.corpus.finding import KINDS, SUFFIXES, saved_as
 from server.libraries.build import FileOutcome, FileToRead, Line, Shards, ShardToBuild
 from server.libraries.folder import LibraryFolder
 from server.store.errors import StoreError
-from server.store.libraries import LibraryRows, Member
+from server.store.libraries import LibraryRows
+from server.store.library_rows import Member
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from agent.sources.pages.errors import PageError
 from server.http.errors import ApiError
 from server.libraries.folder import NAME_CHARS, plain_name
 from server.libraries.manager import LibraryManager
-from server.store.libraries import FileRow
+from server.store.library_rows import FileRow
 
 
 async def keep_link(manager: LibraryManager, url: str, *, key_id: str) -> FileRow:

@@ -23,7 +23,8 @@ from server.http.errors import ApiError, bad_request
 from server.libraries.folder import LibraryFolder, Upload, new_id
 from server.libraries.indexing import Indexer, IndexProgress
 from server.store import RunStore, StoreError
-from server.store.libraries import Attributes, Counts, FileRow, LibraryRow, LibraryRows, Page
+from server.store.libraries import LibraryRows
+from server.store.library_rows import Attributes, Counts, FileRow, LibraryRow, Page
 
 logger = logging.getLogger(__name__)
 

@@ -53,7 +53,7 @@ from server.libraries.schema import (
     NewMember,
 )
 from server.libraries.upload import read_form
-from server.store.libraries import LibraryRow
+from server.store.library_rows import LibraryRow
 
 _SEARCH_SECONDS: Final = 30.0
 RunsStored = Callable[[], Awaitable[None]]

@@ -10,7 +10,7 @@ from server.chat.request import Incoming, Metadata, Name, few_pairs
 from server.libraries.filters import FileFilter, Scalar
 from server.libraries.indexing import IndexProgress
 from server.store.batches import BatchRow
-from server.store.libraries import Attributes, Counts, FileRow, LibraryRow, Member
+from server.store.library_rows import Attributes, Counts, FileRow, LibraryRow, Member
 
 MOST_IN_BATCH: Final = 2_000
 FileAttributes = Annotated[dict[Annotated[str, Chars(64)], Scalar], Field(max_length=16), BeforeValidator(few_pairs)]

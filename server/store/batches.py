@@ -7,7 +7,8 @@ from typing import Any, Final
 from sqlalchemy import insert, select, update
 
 from server.store.database import Database
-from server.store.libraries import Counts, counts_of
+from server.store.libraries import counts_of
+from server.store.library_rows import Counts
 from server.store.tables import BATCH_FILES, BATCHES, MEMBERS, now
 
 _AT_ONCE: Final = 500

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -23,88 +22,20 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.store.database import Database
+from server.store.library_rows import (
+    SHARD_BYTES,
+    SHARD_FILES,
+    Attributes,
+    Built,
+    Counts,
+    FileRow,
+    LibraryRow,
+    Member,
+    MemberState,
+    Page,
+)
 from server.store.serial import read_text, storable
 from server.store.tables import BATCH_FILES, BATCHES, FILES, LIBRARIES, MEMBERS, REPORTS, RUNS, now
-
-MemberState = Literal["waiting", "indexed", "failed", "cancelled", "removed"]
-Attributes = Mapping[str, str | int | float | bool]
-"""What searches may filter files by."""
-SHARD_BYTES: Final = 16 << 20
-"""Of the files that are indexed together: one file more, or less, means that these are read again."""
-SHARD_FILES: Final = 500
-
-
-@dataclass(frozen=True)
-class FileRow:
-    """One uploaded file."""
-
-    id: str
-    name: str
-    bytes: int
-    key_id: str = ""
-    purpose: str = ""
-    url: str = ""
-    """Where it was fetched, if it was."""
-    created: float = 0.0
-    """Seconds since 1970."""
-
-
-@dataclass(frozen=True)
-class LibraryRow:
-    """One library."""
-
-    id: str
-    name: str
-    key_id: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
-    created: float = 0.0
-
-
-@dataclass(frozen=True)
-class Member:
-    """One file in a library."""
-
-    library: str
-    file: str
-    name: str
-    shard: int
-    state: MemberState
-    why: str
-    """Why it gives no passages, or not all of them."""
-    passages: int
-    bytes: int
-    url: str
-    added: float
-    attributes: Attributes = field(default_factory=dict[str, str | int | float | bool])
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many files of a library are in each state, and how large they are."""
-
-    waiting: int = 0
-    indexed: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    bytes: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.waiting + self.indexed + self.failed + self.cancelled
-
-
-@dataclass(frozen=True)
-class Page:
-    """Which rows of a list."""
-
-    after: str = ""
-    """The id of the last row of the page before."""
-    limit: int = 20
-    oldest_first: bool = False
-
-
-Built = Literal["as it is to be", "of too little", "of what is gone"]
-"""Whether a shard holds what it should: another server may have built it while this one did, of other files."""
 
 
 class LibraryRows:

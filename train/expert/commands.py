@@ -164,7 +164,7 @@ def _write(
     from train.expert.library import Library
 
     library, report = Library(corpus), rows.RowsReport()
-    # Gold passages come first: without them nobody knows which questions share those of an evaluation.
+    # Gold passages come first: without them it is unknown which questions share those of an evaluation.
     records = rows.with_gold(rows.read_records(questions) if questions else [], library)
     kept = rows.with_gold([record for path in without for record in rows.read_records(path)], library)
     records = rows.without(records, kept)

@@ -22,7 +22,7 @@ _PROTOCOL: Final = "reflect"
 BOTH: Final = "reflect-both"
 _ONE, _TWO, _UNIFIED = "reflect-one", "reflect-two", "reflect-unified"
 _UNDECIDED: Final = (
-    "the start's habits are stronger than a base model's, so there is more to mend; an effect of the paper's size "
+    "the start's habits are stronger than a base model's, so there is more to change; an effect of the paper's size "
     "would be undecided"
 )
 _NO_QUERIES, _NO_ANSWER = "reflect-no-queries", "reflect-no-answer"

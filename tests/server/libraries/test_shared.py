@@ -18,7 +18,7 @@ from server.libraries.manager import LibraryManager, Quota
 from server.store import RunStore
 from server.store.database import Database, default_path
 from server.store.errors import StoreError
-from server.store.libraries import FileRow, Member
+from server.store.library_rows import FileRow, Member
 from tests.server.libraries.made import FALLS, ORR, client_of, settled, use, with_libraries
 
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from time import sleep
 from typing import Any
 
 import httpx2
@@ -17,14 +15,13 @@ from docx import Document
 from pydantic import SecretStr
 
 from agent.policies.scripted import Script
-from agent.report import Report, Research, unsupported
-from agent.report.report import ReportState
+from agent.report import Report, unsupported
 from agent.sources.base import SearchRequest, SearchResult
 from server.auth.admission import Admission, AdmissionBounds
 from server.auth.keys import KeyLimits, new_key
 from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.runs.manager import Retention, RunManager
+from server.runs.manager import RunManager
 from server.shutdown import Grace
 from server.store import RunStore
 from server.store.database import Database
@@ -208,44 +205,6 @@ def test_cancel_ends_it_and_answer_now_writes_it(location: str):
                 detail = (await client.get(f"/api/reports/{id}")).json()
                 assert detail["report"]["state"] == end[2]["state"]
                 assert "running" not in {section["state"] for section in detail["report"]["sections"]}
-
-    run(test())
-
-
-def test_a_report_that_is_cancelled_twice_has_one_end(monkeypatch: pytest.MonkeyPatch):
-    whole = Research.report
-
-    def slow(self: Research, state: ReportState = "running") -> Report:
-        sleep(0.2 if state == "cancelled" else 0)
-        return whole(self, state)
-
-    monkeypatch.setattr(Research, "report", slow)
-
-    async def test() -> None:
-        library = HeldLibrary()
-        async with client_of(service_of(library=library)) as client:
-            id = await begun(client)
-            await library.requested.wait()
-            following = asyncio.create_task(events(client, id))
-            for _ in range(2):
-                assert (await client.post(f"/api/reports/{id}/cancel")).status_code == 202
-                await asyncio.sleep(0.05)
-            assert (await following)[-1][2]["state"] == "cancelled"
-            assert (await client.get(f"/api/reports/{id}")).json()["state"] == "cancelled"
-
-    run(test())
-
-
-def test_old_reports_go_without_a_new_one(tmp_path: Path):
-    async def test() -> None:
-        store = str(tmp_path / "runs.sqlite")
-        async with client_of(service_of(store)) as client:
-            for _ in range(3):
-                await events(client, await begun(client))
-        manager = RunManager(RunStore(Database(store)), retention=Retention(runs=1), command_seconds=0.01)
-        async with client_of(replace(service_of(), run_manager=manager, keep=manager.keep)) as client:
-            while len((await client.get("/api/reports")).json()["reports"]) > 1:
-                pass
 
     run(test())
 

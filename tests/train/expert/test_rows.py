@@ -248,9 +248,9 @@ def test_no_row_is_about_a_document_of_a_held_out_question_also_where_it_names_n
         "tross": ("Who is Ada Tross?", "Italian"),
     }
     lines = [
-        {"id": f"{id} {n}", "question": asked, "answers": [answer], **({"supporting": [id]} if named else {})}
+        {"id": f"{id} {n}", "question": question, "answers": [answer], **({"supporting": [id]} if named else {})}
         for n, questions in enumerate((about, others))
-        for id, (asked, answer) in questions.items()
+        for id, (question, answer) in questions.items()
     ]
     corpus = library(tmp_path)
     records = with_gold([SolvedQuestion.model_validate(line) for line in lines], corpus)

@@ -3,7 +3,6 @@
 import importlib
 import json
 import re
-import shutil
 import signal
 import warnings
 from collections.abc import Callable
@@ -18,9 +17,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from agent import cli  # noqa: E402 - only where torch is
-from agent.errors import SetupError  # noqa: E402
 from agent.policies.hub_form import open_hub_form  # noqa: E402
-from agent.policies.model_folder import ABOUT, dates_shown, trained_with  # noqa: E402
 from agent.protocols import protocol_named  # noqa: E402
 from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, written  # noqa: E402
 from train.common.process_group import ProcessGroup, run_in_processes  # noqa: E402
@@ -330,26 +327,6 @@ def test_a_start_may_be_an_adapter_which_is_trained_further(folder: Path, traine
     first = json.loads((trained.out / "log.jsonl").read_text(encoding="utf-8").splitlines()[0])["policy_loss"]
     assert losses[0] < first - 0.3, "it begins where the first run ended"
     assert peft.PeftConfig.from_pretrained(tmp_path / "adapter").base_model_name_or_path.endswith("llama")
-
-
-def test_an_adapter_of_other_layers_is_not_trained_further_under_their_name(trained: SftRun) -> None:
-    settings = AdapterSettings(rank=RANK, alpha=2 * RANK, targets=("q_proj",))
-    with pytest.raises(SetupError, match="an adapter of other layers"):
-        open_pretrained(str(trained.out / "adapter"), adapter=settings, bf16=False)
-
-
-@pytest.mark.parametrize("about", [{"dates": False, "passages": {"cairn": 2}}, {}])
-def test_what_is_trained_further_is_shown_passages_as_its_start_was(
-    llama: Path, folder: Path, tmp_path: Path, about: dict[str, Any]
-) -> None:
-    start = tmp_path / "start"
-    shutil.copytree(llama, start)
-    said = {"name": "start", "protocols": ["cairn"], "context_tokens": 4096, "eos": "</s>", **about}
-    (start / ABOUT).write_text(json.dumps(said), encoding="utf-8")
-    run = SftRun(recipe(start, folder / "rows.jsonl", optimizer={"tokens": 500, "warmup_steps": 0}), tmp_path / "run")
-    assert run.run(lambda _: None), "also without a warm-up"
-    hub = run.save_hub()
-    assert (dates_shown(hub), trained_with(hub)) == (about.get("dates", True), about.get("passages", {}))
 
 
 def test_without_a_rank_an_adapter_is_merged_and_all_weights_are_trained(trained: SftRun) -> None:

@@ -62,7 +62,7 @@ export async function readHistory(further = false): Promise<void> {
   }
 }
 
-/** See how the runs are that were running when they were read; a server that is away is asked again. */
+/** See how the runs are that were running when they were read; a server that is away is requested again. */
 export async function refreshHistory(): Promise<void> {
   const running = history.peek().filter(({ state }) => state === "running");
   const cards = await Promise.allSettled(running.map(({ id }) => get<RunCard>(`/api/runs/${id}`)));

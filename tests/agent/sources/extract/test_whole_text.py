@@ -1,0 +1,30 @@
+"""Nothing of a document's text is lost."""
+
+from email.message import EmailMessage
+
+from agent.sources.extract.mail import mail_text
+from agent.sources.extract.word import rtf_text
+from tests.agent.sources.extract.test_formats import message
+
+
+def test_an_e_mail_is_read_whole_where_one_part_of_it_is_plain():
+    mailing = message(Subject="Budget")
+    mailing.set_content("<p>The budget is 4,200 euros.</p>", subtype="html")
+    mailing.make_mixed()
+    footer = EmailMessage()
+    footer.set_content("You get this as a member of the list.")
+    mailing.attach(footer)
+    text = mail_text(bytes(mailing)).text
+    assert "The budget is 4,200 euros." in text
+    assert "member of the list" in text
+    blank = message(Subject="Budget")
+    blank.set_content(" ")
+    blank.add_alternative("<p>The budget is 4,200 euros.</p>", subtype="html")
+    assert "The budget is 4,200 euros." in mail_text(bytes(blank)).text
+
+
+def test_a_path_in_rich_text_is_no_binary_data():
+    text = (
+        rb"{\rtf1\ansi Run C:\\Games\\bin64\\run.exe; a licence costs 40 euros a year; please ask Lina Orr about it.}"
+    )
+    assert "costs 40 euros a year; please ask Lina Orr" in rtf_text(text).text
