@@ -36,7 +36,8 @@ def test_building_again_writes_through_no_link(product: Product, strange: Path, 
     done = product.run("index", "build", "docs", "--out", "index", cwd=strange)
     assert done.returncode == 0, done.stderr
     assert untouched(strange)
-    assert not (strange / "index" / name).is_symlink(), "the link itself goes"
+    ours = name.startswith(".")  # what the first version wrote is the user's own file in an index of the second
+    assert (strange / "index" / name).is_symlink() is not ours, "the link itself goes"
 
 
 @pytest.mark.parametrize("name", ["bm25", ".vectors", "data-00000000", ".building-0"])

@@ -132,7 +132,7 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
     left.said["log"] = log.getvalue()
     left.said["spans"] = "".join(span.to_json() for span in spans.get_finished_spans())
     left.said["traces"] = json.dumps([trace.model_dump(mode="json") for trace in traces])
-    for file in folder.iterdir():
+    for file in filter(Path.is_file, folder.rglob("*")):
         left.said[f"store {file.name}"] = file.read_bytes().decode("utf-8", "replace")
     assert len(traces) >= 4
     return left, own
