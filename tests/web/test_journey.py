@@ -289,7 +289,9 @@ def test_a_new_user_asks_their_own_documents_takes_a_report_along_and_leaves_not
     with tab(browser, manual) as watched:
         page = watched.page
         drop(watched, {"booklet.pdf": BOOKLET, "mill.docx": MILL, "picture.xyz": "no text"})
-        expect(page.locator(".uploads")).to_contain_text("3 files uploaded; ready; 1 file of the library could not", timeout=90_000)
+        expect(page.locator(".uploads")).to_contain_text(
+            "3 files uploaded; ready; 1 file of the library could not", timeout=90_000
+        )
         library = watched.api("/v1/vector_stores")["data"][0]["id"]
         expect(page.get_by_label("Search in")).to_have_value(library)
         page.goto(f"{manual}/#/library/{library}")
