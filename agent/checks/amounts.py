@@ -39,7 +39,7 @@ class _Amount:
 
 
 def disagree(claim: str, shown: Iterable[str]) -> bool:
-    """Whether a number of a claim stands in what is shown, but everywhere as another amount."""
+    """Whether a number of a claim is in what is shown, but everywhere as another amount."""
     there = [(token.text, amount) for text in shown for token, amount in _amounts(text)]
     for token, amount in _amounts(claim):
         same = [other for text, other in there if text == token.text]

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -144,13 +144,15 @@ def _written_on_interrupt(research: "Research") -> Generator[None]:
         note("The report is written with what was found; Ctrl-C again ends without it.")
         research.answer_now()
 
-    with suppress(NotImplementedError):  # Windows: Ctrl-C ends without a report
+    try:
         loop.add_signal_handler(signal.SIGINT, write_now)
+    except NotImplementedError:  # asyncio's own, on Windows: there, Ctrl-C ends without a report
+        yield
+        return
     try:
         yield
     finally:
-        with suppress(NotImplementedError):
-            loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def _format(out: Path | None) -> "Format | None":

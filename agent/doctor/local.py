@@ -89,12 +89,12 @@ async def check_world(settings: CairnSettings) -> CheckResult:
 async def check_corpus(settings: CairnSettings) -> CheckResult:
     """An index is opened with its models and searched; documents are only counted: to index them may take long."""
     from agent.sources.corpus.finding import find_files
-    from agent.sources.corpus.folder import CARD
+    from agent.sources.corpus.folder import is_index
     from agent.sources.corpus.hybrid import open_corpus
 
     path = settings.corpus
     assert path is not None, "no corpus is set"
-    if not (path / CARD).is_file():
+    if not is_index(path):
         found = await asyncio.to_thread(find_files, [path])
         return ok(f"{path} holds {len(found.files):,} files of documents; the first search indexes them")
     source = await asyncio.to_thread(open_corpus, path, mode=settings.retrieval, rerank=settings.rerank or None)
