@@ -75,8 +75,9 @@ class ServerSettings(BaseSettings):
     """Where runs, keys and their usage are kept: a file, postgresql://user:password@host/database for several servers,
     or memory, which ends with the server. Empty: a file in the user's data folder."""
     library_folder: Path | None = None
-    """Where uploaded files and their indices are kept; several servers with one store share it. Left out: a folder in
-    the user's data folder, or, for a store in memory, one that ends with the server."""
+    """Where uploaded files and their indices are kept; several servers with one store share it. Left out: beside
+    the file of the store, in the user's data folder for PostgreSQL, or, for a store in memory, a folder that ends with
+    the server."""
     file_bytes: int = Field(default=512 * 1024 * 1024, ge=1)
     """A larger file is refused."""
     library_bytes: int = Field(default=10 * 1024 * 1024 * 1024, ge=0)

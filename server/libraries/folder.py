@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from platformdirs import user_data_path
 
+from agent.files.foreign import read_file
 from agent.files.own import private_folder
 from agent.sources.corpus.finding import SUFFIXES, SourceFile
 from server.store.database import Database, default_path
@@ -29,6 +30,8 @@ LIBRARY_ID: Final = re.compile(r"vs_[0-9a-f]{24}")
 NAME_CHARS: Final = 400
 _UPLOAD: Final = ".upload-"
 _FLUSH_BYTES: Final = 1 << 20
+_OWNER: Final = ".store"
+"""Holds the hash of the name of the database that the folder belongs to."""
 _STRAY_SECONDS: Final = 3600
 """A file that no row names for so long is what a killed server left."""
 _NO_NAME: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -91,6 +94,18 @@ class LibraryFolder:
         for path in self.files.glob(f"{_UPLOAD}*"):
             if _age(path) > _STRAY_SECONDS:
                 path.unlink(missing_ok=True)
+
+    def belongs_to(self, database: Database) -> bool:
+        """Whether what the database does not know may be removed here: the first one that uses the folder owns it.
+
+        Raises:
+            OSError: it cannot be seen or written down.
+        """
+        name = str(database.file.resolve()) if database.file else database.name
+        mine, owner = hashlib.sha256(name.encode()).hexdigest().encode(), self.folder / _OWNER
+        with suppress(FileExistsError), owner.open("xb") as file:
+            file.write(mine)
+        return read_file(owner, most=len(mine)) == mine
 
     def close(self) -> None:
         """Remove a temporary folder."""

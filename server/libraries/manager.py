@@ -112,14 +112,16 @@ class LibraryManager:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _remove_strays(self) -> None:
+        if not self._folder.belongs_to(self._store.database):
+            logger.warning(
+                "%s belongs to another store; what this one does not know there is left", self._folder.folder
+            )
+            return
         strays = list(self._folder.strays())
         files = await self.rows.known_files([id for id, path in strays if path.is_file()])
         for id, path in strays:
             if path.is_dir() and await self.rows.library(id, key_id=None):
                 files.add(id)
-        if strays and not files:
-            logger.warning("the store knows nothing of what is in %s; it is left as it is", self._folder.folder)
-            return
         self._folder.remove_strays(files.__contains__, strays)
 
     async def allowed(self, ids: Sequence[str], *, key_id: str | None) -> list[LibraryRow]:

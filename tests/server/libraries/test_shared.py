@@ -68,7 +68,7 @@ def test_every_store_has_a_folder_of_its_own(tmp_path: Path):
     assert folder_of(Database("memory")) is None
 
 
-def test_a_store_that_knows_nothing_of_a_folder_removes_nothing_there(tmp_path: Path):
+def test_only_the_store_that_a_folder_belongs_to_removes_what_it_does_not_know(tmp_path: Path):
     async def main() -> None:
         async with managing(tmp_path) as manager:
             path = manager.path_of(await kept(manager, "falls.md", FALLS))
@@ -83,6 +83,10 @@ def test_a_store_that_knows_nothing_of_a_folder_removes_nothing_there(tmp_path: 
         async with managing(tmp_path):
             await asyncio.sleep(0.5)
         assert (path.exists(), stray.exists()) == (True, False)
+        (tmp_path / "runs.sqlite").unlink()  # as if the last row had gone, and the server died before its bytes did
+        async with managing(tmp_path):
+            await asyncio.sleep(0.5)
+        assert not path.exists()
 
     asyncio.run(main())
 
