@@ -24,7 +24,7 @@ async def force_answer(state: RolloutState, budget: BudgetName) -> Stopped:
         if not scope.expired():
             raise
         begun = state.writer.drain()
-        text = begun.text.strip() if begun and begun.role == "answer" else ""
+        text = _begun(begun.text, state) if begun and begun.role == "answer" else ""
     if not text:
         why = "the policy gave no answer" if room > 0 else "the context has no room for an answer"
         return Stopped(reason="forced", budget=budget, detail=why)
@@ -53,7 +53,8 @@ async def _inside(state: RolloutState, room: int) -> str:
         block = writer.drain()
         with suppress(ContextFull):  # the answer took all the room there was; it counts without its closing mark
             writer.append(closing, by="loop")
-    return block.text.strip() if block else ""
+        return _begun(block.text, state) if block else ""
+    return block.text.strip()
 
 
 async def _evidence(state: RolloutState, room: int) -> int:
@@ -93,7 +94,14 @@ async def _new_turn(state: RolloutState, room: int) -> str:
         return ""
     if not last.tagged:  # the request was for the answer alone, and that is what came
         state.recorder.delta("answer", last.text)
-    return last.text.strip()
+    return _begun(last.text, state)
+
+
+def _begun(text: str, state: RolloutState) -> str:
+    """An answer that was cut, without the half of its closing mark that may stand at the end."""
+    closing = state.protocol.closing("answer")
+    halves = (closing[:length] for length in range(len(closing) - 1, 0, -1))
+    return text.removesuffix(next(filter(text.endswith, halves), "")).strip()
 
 
 def _room(state: RolloutState) -> int:

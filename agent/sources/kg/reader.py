@@ -138,7 +138,7 @@ def _text(line: bytes) -> str:
     if len(line) >= LINE_BYTES:
         raise _Bad(f"is longer than {LINE_BYTES:,} bytes")
     try:
-        text = line.decode("utf-8").strip("\r\n\ufeff")
+        text = line.decode("utf-8").rstrip("\r\n").removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise _Bad("is not UTF-8 text") from None
     if "\0" in text:

@@ -35,7 +35,7 @@ def tar_of(path: Path, files: dict[str, str]) -> Path:
 
 
 @settings(max_examples=40)
-@example(rows=[("¯", "r", "\u0301"), ("'", "r", '"'), ("a; b", "r", "%_*")])
+@example(rows=[("¯", "r", "\u0301"), ("'", "r", '"'), ("a; b", "r", "%_*"), ("0", "0", "0\ufeff")])
 @given(rows=st.lists(st.tuples(names, names, names), min_size=1, max_size=12))
 def test_every_triple_is_found_out_and_in(rows: list[tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory):
     graph = Graph.open(make_graph(tmp_path_factory.mktemp("kg"), rows))
