@@ -30,6 +30,7 @@ class Bench:
         self.requests: list[dict[str, Any]] = []
         self.waits: list[float] = []
         self.at_once = self.most_at_once = 0
+        self.together: asyncio.Barrier | None = None
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(
@@ -37,7 +38,9 @@ class Bench:
         )
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        await asyncio.sleep(0)
+        if self.together:
+            async with asyncio.timeout(10):
+                await self.together.wait()
         self.at_once -= 1
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         match reply:
@@ -216,11 +219,12 @@ def test_a_failure_is_not_kept_and_a_line_that_was_cut_off_does_no_harm(tmp_path
 
 def test_no_more_requests_are_on_their_way_than_allowed():
     async def work(judge: Judge) -> list[bool | None]:
-        return await asyncio.gather(*(judge.verdict(QUESTION, f"Trieste {n}") for n in range(20)))
+        bench.together = asyncio.Barrier(3)
+        return await asyncio.gather(*(judge.verdict(QUESTION, f"Trieste {n}") for n in range(21)))
 
     bench = Bench("correct")
     settings = JudgeSettings(base_url="http://judge.test/v1", model="m", concurrency=3)
-    assert run(work, bench, settings=settings) == [True] * 20
+    assert run(work, bench, settings=settings) == [True] * 21
     assert bench.most_at_once == 3
 
 
