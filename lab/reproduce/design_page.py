@@ -182,7 +182,7 @@ def _real() -> list[str]:
         "| set | group | questions | graph |",
         "|---|---|---|---|",
         *(f"| {one.name} | {one.group} | `{one.questions}` | "
-          f"{'the triples of all of its questions' if one.triples else '–'} |" for one in recipe.sets),
+          f"{f'{one.share:.0%} of the triples of its questions' if one.triples else '–'} |" for one in recipe.sets),
         "",
         "| arm | what it is | protocol, group |",
         "|---|---|---|",

@@ -90,15 +90,23 @@ def real_jobs(study: Study) -> list[Job]:
 
 
 def _index(real: RealStudy, one: RealSet) -> Job:
-    files = {name: _content(real.data / name) for name in (one.questions, one.corpus)}
-    plan = {"files": files, "triples": one.triples, "dense": real.recipe.dense}
+    plan = _documents(real, one) | _graph(one)
     return Job(f"{INDEX}/{one.name}", "index", plan, _INDEX_SECONDS, real_set=one)
+
+
+def _documents(real: RealStudy, one: RealSet) -> dict[str, Any]:
+    files = {name: _content(real.data / name) for name in (one.questions, one.corpus)}
+    return {"files": files, "triples": one.triples, "dense": real.recipe.dense}
+
+
+def _graph(one: RealSet) -> dict[str, Any]:
+    return {"share": one.share} if one.triples else {}
 
 
 def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
     index = _index(real, one)
-    plan = {"arm": arm.model_dump(mode="json"), "index": index.plan, "questions": real.questions}
-    plan["policy"] = _content(SMALL)
+    plan = {"arm": arm.model_dump(mode="json"), "index": _documents(real, one), "questions": real.questions}
+    plan |= {"policy": _content(SMALL), **(_graph(one) if arm.graph else {})}
     seconds = _LOADING_SECONDS + real.questions * REAL_SECONDS[one.group]
     name = f"{REAL_JOB}/{arm.name}/{one.name}"
     return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))

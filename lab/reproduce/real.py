@@ -29,6 +29,8 @@ class RealSet(Frozen):
     corpus: str
     triples: str = ""
     """The field of a question that holds a triple for the graph; empty: there is no graph."""
+    share: float = Field(default=1.0, gt=0, le=1)
+    """Of these triples, drawn by a hash, that are in the graph: no graph has every fact."""
 
 
 class RealRecipe(Frozen):
@@ -61,7 +63,7 @@ class RealArm(Frozen):
 
 
 _BASE: Final = "real"
-_LEAKING: Final = "the graph is made of the questions' own facts and holds every answer: an upper bound"
+_LEAKING: Final = "the graph is half of the questions' own facts, drawn by a hash, and no others: an upper bound"
 ARMS: Final = (
     RealArm(name=_BASE, says="three passages a query, BM25, as many queries as the policy writes"),
     RealArm(name="real-one-query", says="a search ends behind its first query", queries=1),

@@ -1,5 +1,6 @@
 """Real questions as jobs: an index of each set, and each arm's answers. They go on where they were stopped."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -57,9 +58,13 @@ def build(real: RealStudy, one: RealSet, out: Path, *, dense: bool) -> None:
         return
     triples = out.parent / f"{one.name}.tsv"
     with as_a_whole(triples) as made, (real.data / one.questions).open(encoding="utf-8") as lines:
-        rows = (json.loads(line).get(one.triples) for line in lines)
-        made.write_text("".join("\t".join(row) + "\n" for row in rows if row), encoding="utf-8")
+        rows = ("\t".join(json.loads(line).get(one.triples) or ()) for line in lines)
+        made.write_text("".join(f"{row}\n" for row in rows if row and _drawn(row, one.share)), encoding="utf-8")
     build_graph([triples], graph_of(out))
+
+
+def _drawn(row: str, share: float) -> bool:
+    return int.from_bytes(hashlib.sha256(row.encode()).digest()[:4], "big") < share * 2**32
 
 
 def graph_of(index: Path) -> Path:

@@ -121,6 +121,26 @@ def test_a_sets_graph_holds_the_triples_of_its_questions(tmp_path: Path):
     assert graph_of(tmp_path / "index").is_file()
 
 
+def test_a_graph_can_hold_a_share_of_the_triples_and_only_its_arms_are_asked_again(tmp_path: Path):
+    real = real_study(tmp_path)
+    (one,) = [one for one in real.recipe.sets if one.triples]
+    rows = [{"id": str(n), "question": "?", "answers": ["a"], "triple": [f"h{n}", "r", "t"]} for n in range(400)]
+    (real.data / one.questions).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    build(real, half := one.model_copy(update={"share": 0.5}), tmp_path / "index", dense=False)
+    kept = (tmp_path / "one.tsv").read_text(encoding="utf-8").splitlines()
+    assert 160 < len(kept) < 240
+    build(real, half, tmp_path / "index", dense=False)
+    assert (tmp_path / "one.tsv").read_text(encoding="utf-8").splitlines() == kept
+    (tmp_path / "study").mkdir()
+    study = study_with(tmp_path / "study")
+    assert study.real is not None
+    whole = {job.name: job.plan for job in real_jobs(study)}
+    sets = tuple(one.model_copy(update={"share": 0.5} if one.triples else {}) for one in study.real.recipe.sets)
+    study.real.recipe = study.real.recipe.model_copy(update={"sets": sets})
+    changed = {job.name.split("/")[1] for job in real_jobs(study) if job.plan != whole[job.name]}
+    assert changed == {"one", "real-graph", "real-both"}
+
+
 def test_claims_are_judged_by_the_questions_of_all_sets(tmp_path: Path):
     study = study_with(tmp_path)
     ledger = Ledger(study.out)
