@@ -19,6 +19,8 @@ from agent.errors import AgentError, NotTrusted, SetupError
 COMMANDS: Final = "cairn.commands"
 EXTRAS: Final = {"torch": "train", "transformers": "train", "safetensors": "train", "vllm": "vllm"}
 """Import name → the extra of the package that brings it."""
+_LAB: Final = ("bench", "reproduce")
+"""What lab/ adds, which is no part of the package."""
 DEBUG: Final = "--debug"
 
 
@@ -102,6 +104,16 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _plain_errors():
             return super().invoke(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in _LAB:
+            complain(
+                f"`cairn {cmd_name}` comes with Cairn's source, not with the package: run `make dev` there, and then "
+                f"`.venv-dev/bin/cairn {cmd_name}`"
+            )
+            raise SystemExit(2)
+        return found
 
 
 @contextmanager

@@ -22,6 +22,8 @@ _DROPPED: Final = tuple(
     "textarea title video".split()
 )
 _BREAK: Final = "\v"
+_LABEL_CHARS: Final = 100
+"""A longer text that reaches over several rows is said once."""
 _SPACES: Final = re.compile(r"[ \t\n\r\f\xa0]+")
 _NAMED: Final = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z][A-Za-z0-9]{1,30};")
 _DOCTYPE: Final = re.compile(r"<!DOCTYPE[^\[>]*>", re.IGNORECASE)
@@ -80,7 +82,9 @@ class _Walk:
         self._kept = 0
         """Elements around whose line ends count."""
         self._rows: list[list[str]] | None = None
-        self._span = 1
+        self._span = self._height = 1
+        self._down: dict[int, tuple[int, str]] = {}
+        """Of each column that a cell of a row above reaches into: rows that it still has, and its text."""
         self._open: dict[str, Callable[[Any], None]] = {"table": self._table, "tr": self._row, "li": self._entry}
         self._open |= {
             "ul": self._list,
@@ -122,6 +126,8 @@ class _Walk:
         if self._rows is not None and name in ("td", "th"):
             self._cell()
             return
+        if name == "tr":
+            self._reach_down(ends=True)
         self._flush()
         if name in _HEADINGS:
             self._heading = 0
@@ -140,17 +146,37 @@ class _Walk:
         if self._rows is None and element.find(".//{*}table") is None:
             cells = (len(row.findall("{*}td")) + len(row.findall("{*}th")) for row in element.iter("{*}tr"))
             self._rows = [] if any(count > 1 for count in cells) else None
+            self._down.clear()
 
     def _row(self, _: Any) -> None:
         if self._rows is not None:
             self._rows.append([])
 
     def _begin_cell(self, element: Any) -> None:
-        self._span = int(span) if re.fullmatch(r"[1-9]\d?", span := element.get("colspan", "")) else 1
+        self._span, self._height = (
+            int(span) if re.fullmatch(r"[1-9]\d?", span := element.get(name, "")) else 1
+            for name in ("colspan", "rowspan")
+        )
 
     def _cell(self) -> None:
-        if self._rows:
-            self._rows[-1] += [self._said().replace("\n", " "), *[""] * (self._span - 1)]
+        if not self._rows:
+            return
+        self._reach_down()
+        row, cells = self._rows[-1], [self._said().replace("\n", " "), *[""] * (self._span - 1)]
+        if self._height > 1:
+            texts = (cell if len(cell) <= _LABEL_CHARS else "" for cell in cells)
+            self._down |= {len(row) + n: (self._height - 1, text) for n, text in enumerate(texts)}
+        row += cells
+
+    def _reach_down(self, *, ends: bool = False) -> None:
+        """Say again in this row what stands there from a row above, so that each row is whole by itself."""
+        row = self._rows[-1] if self._rows else []
+        last = max(self._down, default=-1) if ends else -1
+        while len(row) in self._down or len(row) < last:
+            rows, text = self._down.pop(len(row), (1, ""))
+            if rows > 1:
+                self._down[len(row)] = (rows - 1, text)
+            row.append(text)
 
     def _list(self, element: Any) -> None:
         self._lists.append(0 if local(element).lower() == "ol" else None)

@@ -82,6 +82,14 @@ def test_a_wrong_call_ends_with_status_2(arguments: list[str], capsys: pytest.Ca
     assert captured.err.splitlines()[-1].startswith("cairn: ")
 
 
+def test_a_command_of_the_source_alone_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    plug_in(monkeypatch)
+    assert run(["bench", "engines"]) == 2
+    assert "run `make dev` there, and then `.venv-dev/bin/cairn bench`" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_path_in_a_wrong_call_is_on_one_line_to_be_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / ("long-" * 20) / ("name-" * 20) / "gone.toml"
     assert run(["protocol", "check", str(path)]) == 2
