@@ -10,7 +10,7 @@ from agent.protocols.base import TextProtocol
 from agent.trace import BudgetName, Trace
 
 Effort = Literal["low", "medium", "high"]
-_FACTORS: Final[Mapping[Effort, float]] = {"low": 0.5, "medium": 1.0, "high": 2.0}
+FACTORS: Final[Mapping[Effort, float]] = {"low": 0.5, "medium": 1.0, "high": 2.0}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Budgets:
 
     def for_effort(self, effort: Effort, *, rounds: int) -> "Budgets":
         """Half of what a search may use for a low effort, twice of it for a high one; see `times`."""
-        return self.times(_FACTORS[effort], rounds=rounds)
+        return self.times(FACTORS[effort], rounds=rounds)
 
     def times(self, factor: float, *, rounds: int) -> "Budgets":
         """All of what a search may use times `factor`; `rounds` hold where this says none.

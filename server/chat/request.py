@@ -138,6 +138,11 @@ class RunOptions(Incoming):
         return None
 
     @property
+    def effort_meant(self) -> Literal["low", "medium", "high"]:
+        """One of the three that there are here."""
+        return _MEANT[self.effort or "medium"]
+
+    @property
     def most_tokens(self) -> int | None:
         """What the policy may write."""
         return None
@@ -182,7 +187,7 @@ class RunOptions(Incoming):
 
 def budgets_for(request: RunOptions, budgets: Budgets, protocol: TextProtocol) -> Budgets:
     """What the effort allows, and never more of anything than the request does."""
-    budgets = budgets.for_effort(_MEANT[request.effort or "medium"], rounds=protocol.max_rounds)
+    budgets = budgets.for_effort(request.effort_meant, rounds=protocol.max_rounds)
     wanted = request.budgets or BudgetOptions()
     tokens = _least(budgets.policy_tokens, request.most_tokens, wanted.tokens)
     return replace(

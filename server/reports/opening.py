@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agent.errors import QuestionError
-from agent.loop.budgets import Budgets, Control
+from agent.loop.budgets import FACTORS, Budgets, Control
 from agent.loop.plain import PlainChat
 from agent.loop.recorder import Emit
 from agent.report import ReportBudget, ReportEvent, ReportPlan, Research
@@ -41,7 +41,7 @@ def open_report(
         raise bad_request(said, param="question", code="question_too_long")
     agent = agent_of(service, request)
     headings = tuple(whole(heading) for heading in request.sections or ())
-    budget = budget_of(request.budget or ReportBudgetOptions(), agent.budgets)
+    budget = budget_of(request.budget or ReportBudgetOptions(), agent.budgets, factor=FACTORS[request.effort_meant])
     try:
         plan = ReportPlan(question, headings=headings, sections=request.most_sections, budget=budget)
     except QuestionError as error:
@@ -58,14 +58,14 @@ def open_report(
     return research
 
 
-def budget_of(wanted: ReportBudgetOptions, own: Budgets) -> ReportBudget:
-    """The usual budget of a report, or what the request says, and never more than so many runs may use."""
+def budget_of(wanted: ReportBudgetOptions, own: Budgets, *, factor: float) -> ReportBudget:
+    """`factor` of the usual budget, or what the request says, and never more than so many runs may use."""
     usual = ReportBudget()
     return ReportBudget(
-        seconds=min(wanted.seconds or usual.seconds, MOST_SECONDS),
-        searches=min(wanted.searches or usual.searches, max(1, own.searches) * MOST_SECTIONS),
-        passages=min(wanted.passages or usual.passages, max(1, own.passages) * MOST_SECTIONS),
-        tokens=min(wanted.tokens or usual.tokens, own.policy_tokens * (MOST_SECTIONS + 1)),
+        seconds=min(wanted.seconds or usual.seconds * factor, MOST_SECONDS),
+        searches=min(wanted.searches or int(usual.searches * factor), max(1, own.searches) * MOST_SECTIONS),
+        passages=min(wanted.passages or int(usual.passages * factor), max(1, own.passages) * MOST_SECTIONS),
+        tokens=min(wanted.tokens or int(usual.tokens * factor), own.policy_tokens * (MOST_SECTIONS + 1)),
         credits=own.credits if wanted.credits is None else min(wanted.credits, own.credits),
     )
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from agent.report.outline import MOST_SECTIONS
 from agent.report.research import SECTIONS
 from agent.sanitize.strict import Chars, Strict
-from server.chat.request import RunOptions, Text
+from server.chat.request import Effort, RunOptions, Text
 
 Heading = Annotated[str, Chars(300)]
 
@@ -33,6 +33,13 @@ class ReportRequest(RunOptions):
         default=SECTIONS, ge=1, le=MOST_SECTIONS, description="The most sections of an outline that is made."
     )
     budget: ReportBudgetOptions | None = None
+    reasoning_effort: Effort | None = Field(
+        default=None, description="`low` halves what the report and each of its runs may use, `high` doubles it."
+    )
+
+    @property
+    def effort(self) -> Effort | None:
+        return self.reasoning_effort
 
 
 class StreamedReportRequest(ReportRequest):

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 1f1ea57cf28f7e1c9116b1ba8aa0e097d71300251a095abfd4561f584f2391db
+// Made of schema.json by tools/types.mjs; sha256 of it: e31aeee6ccb5ecd0eb3a4971b27d392d2b4b1acb8d9d8b698278014b32c95eee
 
 /**
  * Made by `python -m server.ui.types`.
@@ -1247,6 +1247,10 @@ sections?: (string[] | null)
  */
 most_sections?: number
 budget?: (ReportBudgetOptions | null)
+/**
+ * `low` halves what the report and each of its runs may use, `high` doubles it.
+ */
+reasoning_effort?: (("none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max") | null)
 }
 /**
  * What a whole report may use. A request can lower what the server allows, and never raise it.

@@ -8,7 +8,7 @@ const POLL_MS = 1000;
 const AGAIN_MS = 3000;
 
 export async function startReport(question: string, wanted: RunOptions): Promise<ReportCard> {
-  const request: ReportRequest = { question, model: wanted.model, ...optionsOf(wanted) };
+  const request: ReportRequest = { question, model: wanted.model, reasoning_effort: wanted.effort, ...optionsOf(wanted) };
   return post<ReportCard>("/api/reports", request);
 }
 
