@@ -3,6 +3,7 @@
 import { effect, signal, type Signal } from "@preact/signals";
 import { ApiError, ask, get, isPassing, post, sendFile } from "../api/call";
 import type { FileObject, LibraryList, LibraryObject } from "../api/types.gen";
+import { nameOf } from "./dropped";
 import { complain, facts, options } from "./state";
 
 export const libraries: Signal<LibraryObject[]> = signal([]);
@@ -139,39 +140,4 @@ function change(upload: Upload, changes: Partial<Upload>): void {
 
 export function forgetUploads(): void {
   uploads.value = uploads.value.filter(({ state }) => state === "waits" || state === "goes");
-}
-
-/** With the folders that it was dropped in. */
-function nameOf(file: File): string {
-  return (file as File & { path?: string }).webkitRelativePath || (paths.get(file) ?? file.name);
-}
-
-const paths = new WeakMap<File, string>();
-
-/** Everything that was dropped, folders searched through. */
-export async function droppedFiles(items: DataTransferItemList): Promise<File[]> {
-  // Before anything is waited for: a drop can be read only while it happens.
-  const dropped = [...items].map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
-  const found: File[] = [];
-  for (const { entry, file } of dropped) {
-    if (entry) await collect(entry, found);
-    else if (file) found.push(file);
-  }
-  return found;
-}
-
-async function collect(entry: FileSystemEntry, found: File[]): Promise<void> {
-  if (entry.name.startsWith(".")) return;
-  if (entry.isFile) {
-    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
-    paths.set(file, entry.fullPath.replace(/^\//, ""));
-    found.push(file);
-    return;
-  }
-  const reader = (entry as FileSystemDirectoryEntry).createReader();
-  for (;;) {
-    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
-    if (!some.length) return;
-    for (const inside of some) await collect(inside, found);
-  }
 }

@@ -23,17 +23,19 @@ export default function DocumentView({ file, passage, from, to }: Place) {
   const first = useSignal(0);
   const error = useSignal("");
   useEffect(() => {
+    error.value = "";
     void read(Math.max(0, Math.floor((passage - 1) / PAGE) * PAGE));
   }, [file, passage]);
   async function read(start: number): Promise<void> {
     try {
-      first.value = start;
       text.value = await get<DocumentText>(`/v1/files/${file}/text?start=${start}&limit=${PAGE}`);
+      first.value = start;
     } catch (problem) {
-      error.value = problem instanceof Error ? problem.message : String(problem);
+      if (text.value?.file.id === file) complain(problem);
+      else error.value = problem instanceof Error ? problem.message : String(problem);
     }
   }
-  const found = text.value;
+  const found = text.value?.file.id === file ? text.value : null;
   if (!found) return <p class="none page-note">{error.value || "Loading…"}</p>;
   const { total, passages } = found;
   return (

@@ -1,9 +1,10 @@
 // What a question searches, and how documents get there: the choice of a library, the button, what is dropped.
 
 import { useRef } from "preact/hooks";
-import { addFiles, addLink, droppedFiles, forgetUploads, libraries, uploads, type Upload } from "../app/library";
+import { droppedFiles } from "../app/dropped";
+import { addFiles, addLink, forgetUploads, libraries, uploads, type Upload } from "../app/library";
 import { toLibrary } from "../app/route";
-import { facts, options } from "../app/state";
+import { complain, facts, options } from "../app/state";
 import { count } from "../run/labels";
 import { Icon } from "./icons";
 
@@ -56,7 +57,7 @@ export function Attach() {
 /** Files, folders or a link that were dropped. */
 export async function take(dropped: DataTransfer, to?: string): Promise<void> {
   const link = dropped.getData("text/uri-list").split("\n").find((line) => /^https?:/.test(line));
-  if (dropped.types.includes("Files")) await addFiles(await droppedFiles(dropped.items), to);
+  if (dropped.types.includes("Files")) await addFiles(await droppedFiles(dropped.items, complain), to);
   else if (link) await addLink(link.trim(), to);
 }
 
