@@ -121,7 +121,7 @@ def test_a_sets_graph_holds_the_triples_of_its_questions(tmp_path: Path):
     assert graph_of(tmp_path / "index").is_file()
 
 
-def test_a_graph_can_hold_a_share_of_the_triples_and_only_its_arms_are_asked_again(tmp_path: Path):
+def test_a_graph_can_hold_a_share_of_the_triples_and_only_its_arms_run_again(tmp_path: Path):
     real = real_study(tmp_path)
     (one,) = [one for one in real.recipe.sets if one.triples]
     rows = [{"id": str(n), "question": "?", "answers": ["a"], "triple": [f"h{n}", "r", "t"]} for n in range(400)]

@@ -7,7 +7,7 @@ export function nameOf(file: File): string {
   return (file as File & { path?: string }).webkitRelativePath || (paths.get(file) ?? file.name);
 }
 
-/** Everything that was dropped, folders searched through. What may not be read is told to `failed`, and costs no other file. */
+/** Everything that was dropped, folders searched through. What may not be read goes to `failed`, and costs no other file. */
 export async function droppedFiles(items: DataTransferItemList, failed: (error: unknown) => void): Promise<File[]> {
   // Before anything is waited for: a drop can be read only while it happens.
   const dropped = [...items].map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
