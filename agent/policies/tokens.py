@@ -64,8 +64,10 @@ class Codec:
         return end if 0 <= end < len(self.tokens) and self.tokens[end] else None
 
     def id_of(self, token: str) -> int | None:
-        """The id of a text that is one token, for example a tag."""
-        return self._ids.get(token)
+        """The id of a text that is one token, for example a tag; None where it only looks like the bytes of one."""
+        number = self._ids.get(token)
+        says = number is not None and (token in self.special or self._bytes[number] == token.encode())
+        return number if says else None
 
     def normal(self, text: str) -> str:
         """The text as its ids will say it: some tokenizers compose characters before they encode them."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Final, Literal, cast, get_args
@@ -10,9 +10,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.errors import QuestionError
-from agent.loop.budgets import Budgets
 from agent.plan import EVERY_SOURCE, Filter
-from agent.protocols import TextProtocol
 from agent.sanitize.strict import Chars, Strict
 from agent.sanitize.text import whole
 from agent.settings.live import SCHOLARLY
@@ -26,11 +24,6 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 SearchMode = Literal["web", "academic", "sec"]
 Recency = Literal["hour", "day", "week", "month", "year"]
 
-_MEANT: Final[Mapping[Effort, Literal["low", "medium", "high"]]] = {
-    **dict.fromkeys(("none", "minimal", "low"), "low"),
-    "medium": "medium",
-    **dict.fromkeys(("high", "xhigh", "max"), "high"),
-}
 _KINDS: Final[Mapping[SearchMode, str]] = {"academic": "science", "sec": "finance"}
 _HOST: Final = re.compile(r"[\w-]+(\.[\w-]+)*")
 _DOMAIN: Final = r"^-?\s*(https?://)?\.?[A-Za-z0-9]"
@@ -138,11 +131,6 @@ class RunOptions(Incoming):
         return None
 
     @property
-    def effort_meant(self) -> Literal["low", "medium", "high"]:
-        """One of the three that there are here."""
-        return _MEANT[self.effort or "medium"]
-
-    @property
     def most_tokens(self) -> int | None:
         """What the policy may write."""
         return None
@@ -183,28 +171,6 @@ class RunOptions(Incoming):
         except QuestionError as error:
             raise bad_request(sentence(error), param="sources") from error
         return () if EVERY_SOURCE in wanted else wanted
-
-
-def budgets_for(request: RunOptions, budgets: Budgets, protocol: TextProtocol) -> Budgets:
-    """What the effort allows, and never more of anything than the request does."""
-    budgets = budgets.for_effort(request.effort_meant, rounds=protocol.max_rounds)
-    wanted = request.budgets or BudgetOptions()
-    tokens = _least(budgets.policy_tokens, request.most_tokens, wanted.tokens)
-    return replace(
-        budgets,
-        rounds=0 if request.disable_search else _least(budgets.rounds or 0, wanted.rounds),
-        searches=_least(budgets.searches, wanted.searches),
-        passages=_least(budgets.passages, wanted.passages),
-        seconds=min(budgets.seconds, wanted.seconds or budgets.seconds),
-        credits=budgets.credits if wanted.credits is None else min(budgets.credits, wanted.credits),
-        policy_tokens=tokens,
-        answer_tokens=min(budgets.answer_tokens, tokens),
-        answer_seconds=min(budgets.answer_seconds, wanted.seconds or budgets.answer_seconds),
-    )
-
-
-def _least(own: int, *wanted: int | None) -> int:
-    return min([own, *(number for number in wanted if number is not None)])
 
 
 _REASONING: Final = re.compile(

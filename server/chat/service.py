@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import QuestionError
 from agent.loop.agent import Agent
-from agent.loop.budgets import Control
+from agent.loop.budgets import Budgets, Control
+from agent.loop.budgets import Effort as Level
 from agent.loop.follow_up import resolved
 from agent.loop.plain import PlainChat, plain_protocol
 from agent.loop.recorder import Emit
@@ -24,7 +25,7 @@ from server.auth.keys import Keys
 from server.chat.chunks import ChunkFrames, completion, error_frame
 from server.chat.profiles import PROFILES, Profile, ProfileName
 from server.chat.reply import Reasoning, RolloutReply
-from server.chat.request import AnswerStyle, ChatQuestion, ChatRequest, RunOptions, budgets_for, read_request
+from server.chat.request import AnswerStyle, BudgetOptions, ChatQuestion, ChatRequest, Effort, RunOptions, read_request
 from server.http.errors import ApiError, bad_request, internal_error, sentence, server_stops
 from server.http.stream import EventStream, LastWords, Put, Runs
 from server.telemetry.watch import Observer, Runnable, Watch
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
+_MEANT: Final[Mapping[Effort, Level]] = {
+    **dict.fromkeys(("none", "minimal", "low"), "low"),
+    "medium": "medium",
+    **dict.fromkeys(("high", "xhigh", "max"), "high"),
+}
 
 
 def _keep_nothing(trace: Trace) -> None:
@@ -269,6 +275,33 @@ def agent_of(service: "Service", request: RunOptions, *, system: str = "", plain
         filters=request.filters(agent.sources),
         only=request.only(agent.sources),
     )
+
+
+def level_of(request: RunOptions) -> Level:
+    """The effort that was requested, as one of the three that there are here."""
+    return _MEANT[request.effort or "medium"]
+
+
+def budgets_for(request: RunOptions, budgets: Budgets, protocol: TextProtocol) -> Budgets:
+    """What the effort allows, and never more of anything than the request does."""
+    budgets = budgets.for_effort(level_of(request), rounds=protocol.max_rounds)
+    wanted = request.budgets or BudgetOptions()
+    tokens = _least(budgets.policy_tokens, request.most_tokens, wanted.tokens)
+    return replace(
+        budgets,
+        rounds=0 if request.disable_search else _least(budgets.rounds or 0, wanted.rounds),
+        searches=_least(budgets.searches, wanted.searches),
+        passages=_least(budgets.passages, wanted.passages),
+        seconds=min(budgets.seconds, wanted.seconds or budgets.seconds),
+        credits=budgets.credits if wanted.credits is None else min(budgets.credits, wanted.credits),
+        policy_tokens=tokens,
+        answer_tokens=min(budgets.answer_tokens, tokens),
+        answer_seconds=min(budgets.answer_seconds, wanted.seconds or budgets.answer_seconds),
+    )
+
+
+def _least(own: int, *wanted: int | None) -> int:
+    return min([own, *(number for number in wanted if number is not None)])
 
 
 def open_turn(service: Service, request: ChatRequest) -> ConversationTurn:

@@ -14,7 +14,7 @@ from agent.report.research import NotDriven, Rollout
 from agent.sanitize.text import whole
 from agent.trace import Trace
 from server.auth.admission import Slot
-from server.chat.service import CHAT_MODEL, Service, agent_of
+from server.chat.service import CHAT_MODEL, Service, agent_of, level_of
 from server.http.errors import ApiError, bad_request, sentence
 from server.reports.request import ReportBudgetOptions, ReportRequest
 
@@ -41,7 +41,7 @@ def open_report(
         raise bad_request(said, param="question", code="question_too_long")
     agent = agent_of(service, request)
     headings = tuple(whole(heading) for heading in request.sections or ())
-    budget = budget_of(request.budget or ReportBudgetOptions(), agent.budgets, factor=FACTORS[request.effort_meant])
+    budget = budget_of(request.budget or ReportBudgetOptions(), agent.budgets, factor=FACTORS[level_of(request)])
     try:
         plan = ReportPlan(question, headings=headings, sections=request.most_sections, budget=budget)
     except QuestionError as error:

@@ -67,6 +67,7 @@ def encoding(product: Product, tmp_path: Path) -> Generator[Product]:
         yield replace(product, commands=commands)
 
 
+@pytest.mark.slow
 def test_an_encoder_unpickles_nothing_and_names_no_class_of_its_own(encoding: Product, tmp_path: Path) -> None:
     product = encoding
     (tmp_path / "docs").mkdir()

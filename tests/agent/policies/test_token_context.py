@@ -69,6 +69,12 @@ def said(one: TokenContext, stop: Sequence[str] = (), *, max_tokens: int = 1000)
     return asyncio.run(turn())
 
 
+def test_a_stop_text_that_looks_like_a_byte_of_the_vocabulary_is_a_text():
+    said_whole = said(context(Canned(spelled("0 \u00c3 1", marks=False))), ["\u00c3"])
+    assert "".join(chunk.text for chunk in said_whole) == "0 \u00c3"
+    assert CODEC.id_of("\u00c3") is None
+
+
 @given(texts, st.booleans(), st.lists(st.integers(1, 9), min_size=1, max_size=4), st.data())
 def test_the_turn_ends_with_the_token_that_completes_a_stop_text(
     text: str, marks: bool, sizes: list[int], data: st.DataObject

@@ -56,6 +56,7 @@ def test_too_few_rows_are_a_sentence(plan: SftPlan) -> None:
         measure(many, times=1)
 
 
+@pytest.mark.slow
 def test_all_ways_see_the_same_rows_and_learn_alike_and_the_command_prints_it_and_writes_its_page(
     plan: SftPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from agent.loop.budgets import Budgets
 from agent.protocols import protocol_named
-from server.chat.request import ChatQuestion, ChatRequest, budgets_for, read_request, without_reasoning
+from server.chat.request import ChatQuestion, ChatRequest, read_request, without_reasoning
+from server.chat.service import budgets_for
 from server.http.errors import ApiError
 
 

@@ -263,6 +263,7 @@ def adapter_of(process_group: ProcessGroup, made: SftRecipe, out: Path) -> dict[
     return run.begun.state()
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_adapter_that_one_trains(folder: Path, tmp_path: Path) -> None:
     settings = {"batches_per_step": 2, "batch_tokens": 800, "tokens": 3000}
     made = with_dropout(recipe(folder / "llama", folder / "rows.jsonl", adapter=RANK, optimizer=settings))
