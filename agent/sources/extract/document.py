@@ -131,9 +131,7 @@ def pdf_text(raw: bytes) -> Extracted:
         title = one_line(reader.metadata.title or "" if reader.metadata else "")
     except ExtractError:
         raise
-    except DependencyError as error:
-        raise ExtractError("it is encrypted; save a copy without a password, or: pip install cryptography") from error
-    except (PyPdfError, OSError) as error:
+    except (PyPdfError, DependencyError, OSError) as error:
         raise ExtractError(f"it is not a readable PDF: {error}") from error
     except (
         ValueError,

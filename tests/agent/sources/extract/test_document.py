@@ -12,9 +12,9 @@ from tests.agent.sources.extract.files import make_pdf
 PDF = make_pdf(["Aurora Falls is a film."], ["Second (2) page."], title="Films")
 
 
-def encrypted(password: str) -> bytes:
+def encrypted(password: str, algorithm: str = "RC4-128") -> bytes:
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(PDF)))
-    writer.encrypt(password, "owner", algorithm="RC4-128")
+    writer.encrypt(password, "owner", algorithm=algorithm)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()
@@ -90,14 +90,16 @@ def test_a_title_that_a_program_made_up_is_none(title: str):
     assert pdf_text(make_pdf(["x"], title=title)).title == ""
 
 
-def test_a_pdf_that_only_its_owner_may_change_can_be_read():
-    assert pdf_text(encrypted("")).title == "Films"
+@pytest.mark.parametrize("algorithm", ["RC4-128", "AES-128", "AES-256"])
+def test_a_pdf_that_only_its_owner_may_change_can_be_read(algorithm: str):
+    assert pdf_text(encrypted("", algorithm)).title == "Films"
 
 
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
         (encrypted("secret"), "it is encrypted"),
+        (encrypted("secret", "AES-256"), "it is encrypted"),
         (make_pdf([], []), r"none of its pages holds text.*ocrmypdf"),
         (make_pdf(), "none of its pages"),
         (b"", "it is not a readable PDF"),
