@@ -65,6 +65,8 @@ class Agent:
     """Names of the sources that may be searched; empty: each. A plan may name the others, and these answer."""
     libraries: tuple[str, ...] = ()
     """Ids of the libraries among the sources, for the trace."""
+    files: tuple[str, ...] = ()
+    """Ids of the files that alone are searched of them, for the trace; empty: each."""
     library_state: str = ""
     """What is searched of them, as a hash, for the trace."""
     find_libraries: FindLibraries | None = None
@@ -100,7 +102,7 @@ class Agent:
                 name: FusedSource({"library": library, "others": source}) for name, source in self.sources.items()
             }
             state += " and sources"
-        return replace(self, sources=sources, libraries=ids, library_state=state, scope=None)
+        return replace(self, sources=sources, libraries=ids, files=tuple(files), library_state=state, scope=None)
 
     def new_trace(
         self,
@@ -138,6 +140,7 @@ class Agent:
             filters=self.filters,
             only=self.only,
             libraries=self.libraries,
+            files=self.files,
             library_state=self.library_state,
             protocol=self.protocol.name,
             policy=self.policy.name,

@@ -312,6 +312,8 @@ class Trace(BaseModel):
     """The sources that the request chose; empty: each."""
     libraries: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
     """Ids of the libraries that the request chose, and of those that the run which it follows up chose."""
+    files: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
+    """Ids of the files that the request chose of them; empty: each."""
     library_state: str = Field(default="", exclude_if=_nothing)
     """A hash of what was searched of libraries: the same one only where the same files could be found."""
     follow_up: FollowedUp | None = Field(default=None, exclude_if=_nothing)

@@ -12,6 +12,7 @@ import pytest
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
 from pydantic import SecretStr
 
+from agent.trace import Trace
 from server.auth.keys import new_key
 from server.auth.middleware import Rules
 from server.libraries.manager import Quota
@@ -91,6 +92,8 @@ def test_what_is_taken_out_or_deleted_is_not_found_any_more(tmp_path: Path):
 
 
 def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
+    traces: list[Trace] = []
+
     async def work(client: AsyncOpenAI) -> None:
         library = await library_of(client, ("falls.md", FALLS), ("orr.html", ORR))
         falls, orr = [file.id async for file in client.vector_stores.files.list(library.id, order="asc")]
@@ -102,6 +105,7 @@ def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
         assert await passages(libraries=[library.id]) == {falls, orr}
         assert await passages(libraries=["all"]) == {falls, orr}
         assert await passages(files=[falls]) == {falls}
+        assert [trace.files for trace in traces] == [(), (), (falls,)]
         mixed = await passages(libraries=[library.id], sources=["all"])
         assert falls in mixed
         assert "web:Lina Orr" in mixed, "the server's own sources, where they are named too"
@@ -109,7 +113,7 @@ def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
         with pytest.raises(NotFoundError, match="no library"):
             await passages(libraries=["vs_" + "0" * 24])
 
-    use(work, with_libraries(tmp_path, make_service((PLAN, ANSWER))))
+    use(work, replace(with_libraries(tmp_path, make_service((PLAN, ANSWER))), keep=traces.append))
 
 
 def test_the_file_search_of_a_response_names_libraries(tmp_path: Path):

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: e31aeee6ccb5ecd0eb3a4971b27d392d2b4b1acb8d9d8b698278014b32c95eee
+// Made of schema.json by tools/types.mjs; sha256 of it: 696a782b2a7e9c91af9544a985e309b517bd1751c9e70e52b90d6bf3473b8718
 
 /**
  * Made by `python -m server.ui.types`.
@@ -42,6 +42,7 @@ question: string
 filters?: Filter[]
 only?: string[]
 libraries?: string[]
+files?: string[]
 library_state?: string
 follow_up?: (FollowedUp | null)
 protocol: string

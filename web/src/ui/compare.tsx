@@ -54,7 +54,7 @@ export function CompareWith({ session }: { session: Session }) {
 }
 
 /** The request of a run, as far as its trace holds it. */
-export function again({ question, history, filters = [], only = [], libraries = [] }: Trace): Omit<RunRequest, "model"> {
+export function again({ question, history, filters = [], only = [], libraries = [], files = [] }: Trace): Omit<RunRequest, "model"> {
   const turns = (history as [string, string][]).flatMap(([question, answer]) => [
     { role: "user" as const, content: question },
     { role: "assistant" as const, content: answer },
@@ -65,6 +65,7 @@ export function again({ question, history, filters = [], only = [], libraries = 
     messages: [...turns, { role: "user", content: question }],
     ...(only.length ? { sources: only } : {}),
     ...(libraries.length ? { libraries } : {}),
+    ...(files.length ? { files } : {}),
     ...(domains.length ? { search_domain_filter: domains } : {}),
     search_after_date_filter: said("after") ?? null,
     search_before_date_filter: said("before") ?? null,
