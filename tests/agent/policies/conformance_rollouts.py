@@ -202,6 +202,7 @@ class ConformanceOfRollouts:
         trace = self.rollout(case, Budgets(seconds=0, answer_seconds=0))
         assert ended(trace) == ("forced", "seconds")
         assert trace.stopped is not None
+        assert not any(segment.text.endswith("</answer>") for segment in trace.segments if segment.by == "policy")
         if trace.answer:  # what it had said of it before it was cut
             assert "<" not in trace.answer
         else:
