@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from agent.parallel.processes import SAFE_PATH
 from agent.sources.corpus.build import Stage
 from agent.sources.corpus.finding import KINDS, SUFFIXES, saved_as
+from agent.sources.extract.ending import end
 from server.libraries.build import FileOutcome, FileToRead, Line, Shards, ShardToBuild
 from server.libraries.folder import LibraryFolder
 from server.store.errors import StoreError
@@ -187,7 +187,7 @@ class Indexer:
         except (ValidationError, ConnectionError) as error:
             raise OSError(f"the process that indexes said what cannot be read: {error}") from error
         finally:
-            await _killed(process)
+            await end(process)
         if left and library not in self._deleted:
             raise OSError(f"the process that indexes ended with {process.returncode}")
 
@@ -229,9 +229,3 @@ def _with_outcome(member: Member, outcomes: Mapping[str, FileOutcome]) -> Member
 def _suffix(name: str) -> str:
     stem, dot, suffix = name.rpartition(".")
     return f".{suffix.lower()}" if dot and stem else ""
-
-
-async def _killed(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
-    await process.wait()

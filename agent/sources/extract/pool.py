@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+from agent.sources.extract.ending import end
 from agent.sources.extract.page import MAX_TEXT_CHARS
 from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, Kind, ReadingFailed
 from agent.sources.extract.worker import LENGTH
@@ -89,15 +90,6 @@ class _Worker:
                 await self.process.wait()
         return self.process.returncode
 
-    async def kill(self) -> None:
-        """End it at once, whatever it is doing, and wait until it is gone."""
-        if self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                self.process.kill()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        await self.process.wait()
-
 
 class ExtractPool:
     """A few processes, used in turn."""
@@ -165,11 +157,11 @@ class ExtractPool:
     async def _take(self) -> _Worker:
         if self._closed:
             raise ExtractError("the extraction is closed")
+        self._all = [worker for worker in self._all if worker.process.returncode is None]
         while self._idle:
             worker = self._idle.pop()
-            if worker.process.returncode is None:
+            if worker in self._all:
                 return worker
-            self._all.remove(worker)
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -190,9 +182,9 @@ class ExtractPool:
         if fit and not self._closed:
             self._idle.append(worker)
             return
+        await end(worker.process)
         if worker in self._all:  # else everything was closed meanwhile
             self._all.remove(worker)
-        await worker.kill()
 
     async def aclose(self) -> None:
         """End every process."""
@@ -200,7 +192,7 @@ class ExtractPool:
         self._idle.clear()
         workers, self._all = self._all, []
         for worker in workers:
-            await worker.kill()
+            await end(worker.process)
 
 
 def _extracted(answer: dict[str, Any]) -> Extracted:

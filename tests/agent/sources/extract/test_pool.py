@@ -166,6 +166,17 @@ def test_all_can_be_closed_while_a_page_is_being_read():
     run(use, lambda: ExtractPool(seconds=30, command=HANGS))
 
 
+def test_a_worker_that_goes_on_writing_after_its_answer_is_ended_too():
+    async def use(workers: ExtractPool) -> None:
+        assert (await workers.page(PAGE, kind="html")).text == "5"
+        await asyncio.sleep(0.5)  # nothing reads the rest, until asyncio reads no further either
+        async with asyncio.timeout(20):
+            await workers.aclose()
+
+    answers_and_floods = "say(b'{}')\nsay(b'{\"text\": 5}')\nout.write(b'x' * 50_000_000)\nout.flush()\n"
+    run(use, lambda: ExtractPool(command=program(answers_and_floods)))
+
+
 def test_a_page_without_text_is_read_once():
     async def use(workers: ExtractPool) -> None:
         with pytest.raises(ExtractError, match="no readable text"):

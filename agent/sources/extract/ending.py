@@ -1,0 +1,27 @@
+"""How a process whose output is read through a pipe ends."""
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+_SECONDS: Final = 2.0
+"""For what was killed, and for its pipes, to be gone."""
+_PART: Final = 1 << 16
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Kill a process with pipes, and wait until it is gone.
+
+    asyncio waits for its pipes, too: for ever, where it wrote what nothing reads. That is read here and dropped. A
+    child that holds a pipe open is waited for a moment only.
+    """
+    with suppress(ProcessLookupError):
+        process.kill()
+    if process.stdin is not None:
+        process.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS):
+            with suppress(RuntimeError):  # something still reads from it
+                while process.stdout is not None and await process.stdout.read(_PART):
+                    pass
+            await process.wait()
