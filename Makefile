@@ -93,7 +93,7 @@ figures: $(DEV)/.installed  ## List the figures that are older than the code the
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 check-all: check test slow vllm clients trainers web-test  ## All of it but `make long`, as CI does.

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from agent.checks.words import FUNCTION
-from agent.evidence import Passage
+from agent.evidence import BETWEEN_TITLES, Passage
 
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 _STEM: Final = 4
@@ -26,6 +26,12 @@ def without_irrelevant(
         own = content_words(queries.get(node, ""))
         kept[node] = [passage for passage in passages if not own or _shares(passage, own | wanted)]
     return kept if any(kept.values()) else {node: list(passages) for node, passages in found.items()}
+
+
+def about(passage: Passage, query: str) -> bool:
+    """Whether a query names what a passage's document is about: it has each content word of the title."""
+    title = content_words(passage.title.partition(BETWEEN_TITLES)[0])
+    return bool(title) and title <= content_words(query)
 
 
 def _shares(passage: Passage, wanted: Collection[str]) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
 from agent.checks.imitation import imitated
-from agent.checks.relevance import without_irrelevant
+from agent.checks.relevance import about, without_irrelevant
 from agent.evidence import Passage, gather
 from agent.plan import Node
 from agent.plan.graph import GRAPH
@@ -63,11 +64,14 @@ def show(
     marks = (*protocol.tag_names, *tokens)
     filled = {node: sanitize(query, marks) for node, query in (queries or {}).items()}
     failures = [(f.node, sanitize(protocol.failed.format(node=f.node, source=f.source), marks)) for f in failed]
+    words = {node.id: node.query for node in nodes} | dict(queries or {})
     if protocol.relevant:
-        found = without_irrelevant(found, {node.id: node.query for node in nodes} | dict(queries or {}), question)
+        found = without_irrelevant(found, words, question)
     if protocol.graph_chars:
         found = _apart(found, graph={node.id for node in nodes if node.source == GRAPH}, protocol=protocol)
     again = protocol.shows_again or protocol.numbering != "rollout"
+    named = [protocol.show(_safe(p, protocol, marks)) for p in _named(found, words, seen, protocol.reminders)]
+    reminders = named if fits(protocol.wrap(named)) else []
 
     def within(budget: int) -> Observation:
         passages = gather(
@@ -84,11 +88,27 @@ def show(
             queries = [_of_query(node, lines, filled, marks) for node in nodes]
             return Observation(protocol.observation(queries), passages)
         if not lines and any(found.values()):
-            return Observation(protocol.wrap([protocol.repeated]), passages)
+            return Observation(protocol.wrap(reminders or [protocol.repeated]), passages)
         return Observation(protocol.wrap([line for _, line in lines]), passages)
 
     whole = _largest(within, protocol.budget_chars + protocol.graph_chars, fits)
     return replace(whole, imitated=imitated(whole.passages, protocol))
+
+
+def _named(
+    found: Mapping[str, Sequence[Passage]], queries: Mapping[str, str], seen: Sequence[Passage], most: int
+) -> list[Passage]:
+    """Of what was found, as it was shown before, what the queries name: so many at most, the best of each node first.
+
+    All that was found would be too much: a policy then reads an answer into what only looks like one.
+    """
+    before = {passage.identity: passage for passage in seen} if most else {}
+    own = [
+        [p for p in passages if p.identity in before and about(p, queries.get(node, ""))]
+        for node, passages in found.items()
+    ]
+    ranks = (passage for rank in zip_longest(*own) for passage in rank if passage is not None)
+    return list({p.identity: before[p.identity] for p in ranks}.values())[:most]
 
 
 def _apart(

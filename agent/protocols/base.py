@@ -176,6 +176,9 @@ class TextProtocol(Frozen):
     nothing: str = "Nothing was found."
     repeated: str = "Nothing new was found."
     """When everything that was found had been shown before."""
+    reminders: int = 0
+    """Passages, at most, whose documents the queries name and that are then shown once more, with the numbers that they
+    have; where there are none, `repeated` is said."""
     shows_again: bool = False
     """Whether a passage that an earlier round showed may be shown again."""
     rejected: str = "The plan cannot run: {why}"

@@ -38,7 +38,7 @@ def questions() -> list[Question]:
     return [question for question in load_world("dev-v2").questions if question.type in copied][:24]
 
 
-@pytest.fixture(scope="module", params=["cairn", "multisearch"])
+@pytest.fixture(scope="module", params=["cairn", pytest.param("multisearch", marks=pytest.mark.slow)])
 def traces(request: pytest.FixtureRequest, questions: list[Question]) -> list[Trace]:
     return rollouts([question.question for question in questions], world="dev-v2", protocol=str(request.param))
 

@@ -161,3 +161,32 @@ def test_the_policys_own_special_tokens_are_marks_in_what_it_is_shown():
     trace = answer([], agent=Agent(policy, protocol_named("cairn"), {"web": Library()}))
     observation = next(segment.text for segment in trace.segments if segment.by == "environment")
     assert "Dune (start) (|im_start|) {other}" in observation
+
+
+@pytest.mark.parametrize(
+    ("query", "room", "said"),
+    [
+        ("Lina Orr", 999, "[2] A · web · Lina Orr › Life — born in Trieste"),
+        ("where was Lina Orr born", 999, "[2] A · web · Lina Orr › Life — born in Trieste"),
+        ("Lina Orr", 60, "Nothing was found."),
+        ("who is Orr", 999, "Nothing was found."),
+        ("the painter Anna Brandt", 999, "Nothing was found."),
+    ],
+    ids=["named", "among other words", "no room", "half a title", "another one"],
+)
+def test_of_what_was_found_again_only_what_the_query_names_is_shown_again(query: str, room: int, said: str):
+    seen = [
+        passage("directed by Lina Orr", title="Aurora Falls").model_copy(update={"number": 1}),
+        passage("born in Trieste", title="Lina Orr › Life").model_copy(update={"number": 2}),
+    ]
+    shown = show(
+        {"A": [one.model_copy(update={"number": 0}) for one in seen]},
+        (),
+        protocol=protocol_named("cairn"),
+        seen=seen,
+        limit=3,
+        fits=lambda text: len(text) <= room,
+        nodes=[Node(id="A", source="web", query=query)],
+    )
+    assert shown.text.strip().splitlines()[1:-1] == [said]
+    assert not shown.passages, "none of them is new"

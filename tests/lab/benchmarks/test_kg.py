@@ -65,6 +65,7 @@ def test_the_command_prints_plain_figures(
     assert "| exact name |" in (tmp_path / "docs/bench/kg.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_answers_of_real_questions_are_found():
     answers = measure_answers(load_settings().data, every=5)
     if answers is None:

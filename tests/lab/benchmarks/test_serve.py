@@ -13,6 +13,7 @@ from lab.benchmarks.serve import Spread, measure
 ENGINE = Path(__file__).parents[2] / "fixtures" / "engine"
 
 
+@pytest.mark.slow
 def test_a_small_run_loses_nothing_and_prints_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["bench", "serve", "--checkpoint", str(ENGINE), "--streams", "4", "--questions", "8", "--json"]
     assert run(command) == 0

@@ -26,6 +26,7 @@ def index_of(folder: Path, *, dense: bool) -> Path:
     return folder / "index"
 
 
+@pytest.mark.slow
 def test_both_servers_answer_every_request_of_every_client(tmp_path: Path):
     speed = measure_speed(
         index_of(tmp_path, dense=False),

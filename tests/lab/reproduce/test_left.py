@@ -65,6 +65,7 @@ def test_one_that_stopped_before_its_first_state_leaves_the_start(tmp_path: Path
     assert (folder / "hub" / WEIGHTS).read_bytes() == (HUB / WEIGHTS).read_bytes()
 
 
+@pytest.mark.slow
 def test_questions_that_failed_are_tried_again(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     arm = all_arms()["top-3"]

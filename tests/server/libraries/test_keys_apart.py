@@ -56,7 +56,7 @@ class Client:
                 await self.send("DELETE", f"/v1/vector_stores/{library}?files=true&runs=true")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 1), st.sampled_from(ACTS), st.integers(0, 9), st.integers(0, 9)),

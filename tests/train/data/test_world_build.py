@@ -29,7 +29,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
 
 RAY: Any = pytest.param("ray", marks=[pytest.mark.long, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")])
-ON: list[Any] = ["local", RAY]
+ON: list[Any] = [pytest.param("local", marks=pytest.mark.slow), RAY]
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +174,7 @@ def test_a_build_gives_its_questions_in_order_and_again_from_the_first(diverse: 
     assert taken == [*listed[2:], *listed[:2]]
 
 
+@pytest.mark.slow
 def test_a_world_of_several_parts_is_bundled_and_questioned_part_by_part(tmp_path: Path):
     build_world(2, split="train", size=1920, questions=0, out=tmp_path / "wide", name="wide")
     done = built(tmp_path / "wide", tmp_path / "out")

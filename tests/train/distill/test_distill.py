@@ -65,6 +65,7 @@ def test_a_part_that_the_reward_does_not_have_is_refused(
     assert "name it with --reward" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_policy_answers_where_there_are_no_traces_and_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

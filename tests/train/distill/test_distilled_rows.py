@@ -22,6 +22,7 @@ from train.distill.rows import TrainingRow, read_rows, rows_of, write_rows
 CAIRN, EVIDENCE_PROTOCOL = protocol_named("cairn"), protocol_named("evidence")
 
 
+@pytest.mark.slow
 def test_rows_are_written_and_read_as_they_were(tmp_path: Path) -> None:
     rows = [row for trace in rollouts()[:5] for row in rows_of(trace, CAIRN, type="chain1")]
     assert write_rows(tmp_path / "rows.jsonl", rows) == 5

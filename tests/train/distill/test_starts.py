@@ -23,6 +23,7 @@ pytestmark = pytest.mark.train
 QUESTIONS = 2
 
 
+@pytest.mark.slow
 def test_a_round_keeps_what_it_says_rightly_with_its_own_ids_and_learns_from_it(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     easy = Difficulty(noise=0, namesakes=0, paraphrase=0, staleness=0, contradiction=0)

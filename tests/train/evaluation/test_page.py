@@ -129,6 +129,7 @@ def long_run(questions: int, *, words: int) -> tuple[list[QuestionResult], list[
     return results, [trace(n, passages[n], thought=text(n)[:300]) for n in range(questions)]
 
 
+@pytest.mark.slow
 def test_a_thousand_questions_with_their_traces_stay_under_five_megabytes():
     results, traces = long_run(1000, words=100)
     text = page_of(results, traces)

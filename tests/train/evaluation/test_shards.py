@@ -130,6 +130,7 @@ def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_reported():
     assert len({result.id for result in reported}) == len(reported)
 
 
+@pytest.mark.slow
 def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path: Path):
     settings, choice = CairnSettings(world="test-v2", workers=2), QuestionChoice(limit=16)
     begun, free = threading.Event(), threading.Event()

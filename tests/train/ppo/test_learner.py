@@ -178,6 +178,7 @@ def test_rates_warm_up_and_fall() -> None:
     assert rates[3:] == pytest.approx([7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
 
 
+@pytest.mark.slow
 def test_in_a_bandit_the_reward_rises_and_the_critic_learns_what_to_expect() -> None:
     """Two words are drawn with a word of the environment between them; the first must be 5, and the second 7."""
     torch.manual_seed(3)

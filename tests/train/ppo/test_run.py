@@ -111,7 +111,7 @@ def test_a_run_leaves_a_model_states_figures_traces_and_a_manifest(hub: Path, tm
     assert any(changed)
 
 
-@pytest.mark.parametrize("engine", ["transformers", "embedded"])
+@pytest.mark.parametrize("engine", ["transformers", pytest.param("embedded", marks=pytest.mark.slow)])
 def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(
     engine: str, hub: Path, tmp_path: Path
 ) -> None:
@@ -159,7 +159,10 @@ def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_
 
 @pytest.mark.parametrize(
     ("probe_every_steps", "why"),
-    [(1, "the retriever is dead: before step 2, 'web' was searched"), (9, "every search of the step failed")],
+    [
+        (1, "the retriever is dead: before step 2, 'web' was searched"),
+        pytest.param(9, "every search of the step failed", marks=pytest.mark.slow),
+    ],
     ids=["before the step", "while it runs"],
 )
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(

@@ -123,7 +123,9 @@ def test_no_token_of_the_environment_has_a_gradient(done: str, request: pytest.F
     assert max(trainer.of_policy) > 0
 
 
-@pytest.mark.parametrize("done", ["with_tokens", "with_rollouts", "with_credit", "with_teacher"])
+@pytest.mark.parametrize(
+    "done", ["with_tokens", "with_rollouts", pytest.param("with_credit", marks=pytest.mark.slow), "with_teacher"]
+)
 def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.FixtureRequest) -> None:
     """The gradient is that of the formula, computed row by row without padding."""
     trainer, _ = request.getfixturevalue(done)

@@ -36,6 +36,7 @@ def results(small: RlRecipe) -> tuple[Results, Results]:
     return ill, others
 
 
+@pytest.mark.slow
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(
     small: RlRecipe, results: tuple[Results, Results]
 ) -> None:

@@ -203,7 +203,10 @@ def test_a_weight_of_no_part_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("probe_every_steps", "why"),
-    [(1, "the retriever is dead: before step 2, 'web' was searched"), (9, "every search of the step failed")],
+    [
+        (1, "the retriever is dead: before step 2, 'web' was searched"),
+        pytest.param(9, "every search of the step failed", marks=pytest.mark.slow),
+    ],
     ids=["before the step", "while it runs"],
 )
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(

@@ -112,6 +112,7 @@ def test_the_reference_is_the_start_with_its_adapter(rank: int, adapter: Path, t
     assert steps[1]["trainer/kl"] > 1e-4
 
 
+@pytest.mark.slow
 def test_a_run_with_an_adapter_that_was_cut_ends_in_the_same_weights(adapter: Path, tmp_path: Path) -> None:
     learning = {"kl": ((0.0, 0.1), (1.0, 0.1))}
     made = of_rl(adapter, adapter={"rank": 8, "alpha": 16}, learning=learning, optimizer={"lr": 1e-2})
