@@ -31,7 +31,7 @@ DIFFICULTIES: Final[dict[WorldKind, dict[str, float]]] = {
     "hops": {"exclusivity": 0.0},
 }
 """What is harder or easier in a kind of world than the recipe says of all."""
-SHARES: Final[dict[WorldKind, float]] = {"hops": 0.4}
+SHARES: Final[dict[WorldKind, float]] = {"hops": 0.7}
 """Of the recipe's questions, where a kind of world has fewer: those that take long."""
 WORLDS: Final[dict[WorldKind, str]] = {
     "plain": "chains of one to three, comparisons, intersections, choices",

@@ -21,14 +21,14 @@ LISTS: Final = "lists"
 INDEX: Final = "index"
 REAL_JOB: Final = "real"
 
-_ROLLOUT_SECONDS: Final = {"multisearch": 0.36, "dag": 0.12, "evidence": 0.2, "reflect": 0.28, "kg": 1.4}
+_ROLLOUT_SECONDS: Final = {"multisearch": 0.39, "dag": 0.25, "evidence": 0.3, "reflect": 0.4, "kg": 0.6}
 """Of one core, a rollout of the start with its share of the update, by protocol."""
-_QUESTION_SECONDS: Final = {"multisearch": 0.16, "dag": 0.06, "evidence": 0.11, "reflect": 0.1, "kg": 0.7}
+_QUESTION_SECONDS: Final = {"multisearch": 0.31, "dag": 0.14, "evidence": 0.24, "reflect": 0.28, "kg": 1.0}
 """Of one core, a question of an evaluation, by protocol."""
 _ORACLE_SECONDS: Final = 0.03
-_LISTS_SECONDS: Final = 150.0
+_LISTS_SECONDS: Final = 100.0
 _INDEX_SECONDS: Final = 150.0
-REAL_SECONDS: Final[dict[Group, float]] = {"hops": 5.0, "facts": 2.0}
+REAL_SECONDS: Final[dict[Group, float]] = {"hops": 7.3, "facts": 2.5}
 """A real question, of one core, by kind of set."""
 _JOB_SECONDS: Final = 12.0
 """Of a training: loading, exporting."""
@@ -36,7 +36,7 @@ _LOADING_SECONDS: Final = 3.0
 """Of an evaluation."""
 _TOKENS_A_SECOND: Final = 3500.0
 """Supervised, one core."""
-_CRITIC: Final = 2.5
+_CRITIC: Final = 3.3
 """What a critic and updates in float32 cost, in the time of the others' rollouts."""
 _RESAMPLED: Final = 1.5
 """Rollouts of dynamic sampling, for one that is learned from."""

@@ -50,7 +50,7 @@ _EVIDENCE: Final = uncertain(_PROTOCOL, "evidence_gold", "the start's evidence h
 _HANDED: Final = "handed-over"
 _DEPARTURES: Final = (
     "a span reader of two million parameters, trained in little worlds, for Llama-3.2-3B",
-    "KL weight 0, a dozen steps from a start that was taught the format",
+    "KL weight 0, eight steps from a start that was taught the format",
 )
 
 
