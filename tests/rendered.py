@@ -6,7 +6,9 @@ Like `tests.invariants`, which compares with it, it shares no line with the loop
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
+from agent.checks.words import FUNCTION
 from agent.evidence import Passage
 from agent.plan import Node
 from agent.protocols.base import TextProtocol
@@ -27,8 +29,40 @@ def gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
             return wrapped(list(found_by.values()), protocol, joiner=protocol.each_joiner)
         return wrapped(_calls(plan.nodes, found_by, protocol), protocol, joiner=protocol.call_joiner)
     found = any(other.passages for other in of_round if isinstance(other, Searched))
+    if found and not lines and (named := _named(step, trace, protocol)):
+        reminded = wrapped([_line(passage, {}, protocol) for passage in named], protocol)
+        if (trace.stopped and trace.stopped.budget) != "context":
+            return reminded  # else there may have been no room for it
+        return next((reminded for segment in trace.segments if segment.text == reminded), _nothing_new(protocol))
     said = [line for _, line in lines] or ([protocol.repeated] if found else [protocol.nothing])
     return wrapped(said, protocol)
+
+
+def _nothing_new(protocol: TextProtocol) -> str:
+    return wrapped([protocol.repeated], protocol)
+
+
+def _named(step: Gathered, trace: Trace, protocol: TextProtocol) -> list[Passage]:
+    """The passages of earlier rounds that were found again, and whose titles the queries name word by word."""
+    earlier = [other for other in trace.steps if isinstance(other, Gathered) and other.round < step.round]
+    shown = {(p.url or p.id, p.text): p for other in earlier for p in other.passages}
+    of_round = [other for other in trace.steps if getattr(other, "round", 0) == step.round]
+    filled = {other.node: other.query for other in of_round if isinstance(other, Filled)}
+    (plan,) = (other.plan for other in of_round if isinstance(other, Planned))
+    queries = {node.id: filled.get(node.id, node.query) for node in plan.nodes}
+    found = {other.node: other.passages for other in of_round if isinstance(other, Searched)}
+    lists = [[p for p in found.get(node, ()) if _names(query, p.title)] for node, query in queries.items()]
+    ranked = [p for rank in zip_longest(*lists) for p in rank if p and (p.url or p.id, p.text) in shown]
+    named = dict.fromkeys((p.url or p.id, p.text) for p in ranked)
+    return [shown[identity] for identity in named][: protocol.reminders]
+
+
+def _names(query: str, title: str) -> bool:
+    said, wanted = (
+        {word[:4] for word in re.findall(r"\w+", text.casefold()) if word not in FUNCTION}
+        for text in (query, title.split(" › ")[0])
+    )
+    return bool(wanted) and wanted <= said
 
 
 def _calls(nodes: Sequence[Node], found_by: Mapping[str, str], protocol: TextProtocol) -> list[str]:

@@ -10,15 +10,24 @@ _PART: Final = 1 << 16
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """Kill a process with pipes, and wait until it is gone.
+    """Kill a process with pipes, and wait until it is gone, also where the caller is cancelled meanwhile.
 
-    asyncio waits for its pipes, too: for ever, where it wrote what nothing reads. That is read here and dropped. A
-    child that holds a pipe open is waited for a moment only.
+    A child that holds a pipe open is waited for a moment only.
     """
     with suppress(ProcessLookupError):
         process.kill()
     if process.stdin is not None:
         process.stdin.close()
+    waiting = asyncio.ensure_future(_gone(process))
+    try:
+        await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        await waiting
+        raise
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    """Wait for it and its pipes, as asyncio does: for ever, if what nothing reads of its output were not dropped."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_SECONDS):
             with suppress(RuntimeError):  # something still reads from it

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.sources.extract.ending import end
 from agent.sources.extract.page import MAX_TEXT_CHARS
 from agent.sources.extract.pool import ExtractPool
 from agent.sources.extract.text import ExtractError
@@ -175,6 +176,19 @@ def test_a_worker_that_goes_on_writing_after_its_answer_is_ended_too():
 
     answers_and_floods = "say(b'{}')\nsay(b'{\"text\": 5}')\nout.write(b'x' * 50_000_000)\nout.flush()\n"
     run(use, lambda: ExtractPool(command=program(answers_and_floods)))
+
+
+def test_who_is_cancelled_while_a_process_ends_still_waits_for_its_end():
+    async def main() -> None:
+        process = await asyncio.create_subprocess_exec(*HANGS, stdin=asyncio.subprocess.PIPE, stdout=subprocess.PIPE)
+        ending = asyncio.create_task(end(process))
+        await asyncio.sleep(0)  # it has begun to wait
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        assert process.returncode == -signal.SIGKILL
+
+    asyncio.run(main())
 
 
 def test_a_page_without_text_is_read_once():
