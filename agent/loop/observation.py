@@ -71,7 +71,7 @@ def show(
         found = _apart(found, graph={node.id for node in nodes if node.source == GRAPH}, protocol=protocol)
     again = protocol.shows_again or protocol.numbering != "rollout"
     named = [protocol.show(_safe(p, protocol, marks)) for p in _named(found, words, seen, protocol.reminders)]
-    reminders = named if fits(protocol.wrap(named)) else []
+    reminders = named if named and fits(protocol.wrap(named)) else []
 
     def within(budget: int) -> Observation:
         passages = gather(

@@ -27,7 +27,7 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _gone(process: asyncio.subprocess.Process) -> None:
-    """Wait for it and its pipes, as asyncio does: for ever, if what nothing reads of its output were not dropped."""
+    """Read and drop what is left of its output, and wait: with output that nothing reads, asyncio waits for ever."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_SECONDS):
             with suppress(RuntimeError):  # something still reads from it
