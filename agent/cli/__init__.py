@@ -17,8 +17,6 @@ from agent.cli.console import complain, guard_logs, messages, output, print_trac
 from agent.errors import AgentError, NotTrusted, SetupError
 
 COMMANDS: Final = "cairn.commands"
-EXTRAS: Final = {"torch": "train", "transformers": "train", "safetensors": "train", "vllm": "vllm"}
-"""Import name → the extra of the package that brings it."""
 _LAB: Final = ("bench", "reproduce")
 """What lab/ adds, which is no part of the package."""
 DEBUG: Final = "--debug"
@@ -53,9 +51,9 @@ def run(arguments: Sequence[str]) -> int:
     except AgentError as error:
         complain(str(error))
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        if not (why := _needs(" ".join(arguments[:2]), error.name)):
             return _unexpected(error, arguments)
-        complain(_needs(" ".join(arguments[:2]), error.name))
+        complain(why)
     except Exception as error:  # noqa: BLE001 - the boundary: a person reads a sentence, a bug report a traceback
         return _unexpected(error, arguments)
     return 1
@@ -163,8 +161,8 @@ def _join(app: typer.Typer, entry: EntryPoint) -> None:
     try:
         entry.load()(app)
     except (ImportError, AttributeError) as error:
-        module = (error.name or "") if isinstance(error, ImportError) else ""
-        why = _needs(entry.name, module) if module in EXTRAS else f"{entry.name!r} cannot be loaded: {error}"
+        module = error.name if isinstance(error, ImportError) else None
+        why = _needs(entry.name, module) or f"{entry.name!r} cannot be loaded: {error}"
         app.command(entry.name, help=f"Not available: {why}", hidden=True, context_settings=_ANY)(_refusal(why))
 
 
@@ -178,10 +176,14 @@ def _refusal(why: str) -> Callable[[], None]:
     return refuse
 
 
-def _needs(command: str, module: str) -> str:
-    return (
-        f"{command!r} needs {module}, which the light install leaves out: pip install 'cairn-search[{EXTRAS[module]}]'"
-    )
+def _needs(command: str, module: str | None) -> str:
+    """Which extra the command needs, as a sentence; empty where the module is of none."""
+    from agent.doctor.local import EXTRAS
+
+    extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
+    if extra is None:
+        return ""
+    return f"{command!r} needs {module}, which the light install leaves out: pip install 'cairn-search[{extra}]'"
 
 
 def _unexpected(error: Exception, arguments: Sequence[str]) -> int:

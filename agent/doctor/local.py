@@ -26,7 +26,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "ddgs": ("ddgs",),
     "dense": ("sentence_transformers", "faiss"),
     "redis": ("redis",),
-    "train": ("torch", "transformers"),
+    "train": ("torch", "transformers", "safetensors"),
     "vllm": ("vllm",),
 }
 """Extra of the package → the modules that it brings."""

@@ -14,7 +14,6 @@ from tests.web.pages import Watched, scripted, tab
 pytestmark = pytest.mark.web
 
 AXE = Path(__file__).parent.parent.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
-TABS = ("list", "graph", "waterfall", "evidence", "raw")
 SEARCH = "<think>Let me look.</think>\n<search>\nA: <img src=x onerror=alert(1)> (web)\n</search>"
 
 
@@ -23,10 +22,17 @@ def ending(attack: str) -> str:
     return f"<merge>{attack} [1]</merge>\n<evidence>\n- {plain} [1]\n- Let me look. [2]\n</evidence>\n<answer>{attack} [1][2]</answer>"
 
 
+def tabs(page: Watched) -> list[str]:
+    """The ids of all views."""
+    found: list[str] = page.page.locator(".tabs [role=tab]").evaluate_all("tabs => tabs.map(tab => tab.id)")
+    assert {"tab-list", "tab-evidence"} < set(found)
+    return found
+
+
 def look_everywhere(page: Watched) -> None:
     """Show every view, open every search and every citation."""
-    for name in TABS:
-        page.page.click(f"#tab-{name}")
+    for name in tabs(page):
+        page.page.click(f"#{name}")
         page.page.wait_for_timeout(50)
     page.page.click("#tab-list")
     for head in page.page.locator(".node-head").all():
@@ -113,8 +119,8 @@ def test_axe_finds_nothing_in_any_view(browser: Browser, world: str, scheme: str
         page.page.locator(".examples button").nth(3).click()
         page.ended()
         page.page.locator(".node-head").first.click()
-        for name in TABS:
-            page.page.click(f"#tab-{name}")
+        for name in tabs(page):
+            page.page.click(f"#{name}")
             page.page.wait_for_timeout(300)
             found += [f"{name}: {fault}" for fault in faults(page)]
         page.page.locator(".answer .chip").first.focus()
@@ -184,8 +190,8 @@ def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(browser: Bro
         assert page.page.evaluate(narrow)
         page.page.locator(".examples button").nth(3).tap()
         page.ended()
-        for name in TABS:
-            page.page.tap(f"#tab-{name}")
+        for name in tabs(page):
+            page.page.tap(f"#{name}")
             page.page.wait_for_timeout(100)
             assert page.page.evaluate(narrow), name
         page.page.get_by_role("button", name="History").tap()

@@ -19,8 +19,11 @@ ON_PAPER: dict[str, float | None] = {
     "em": 1.0,
     "f1": 1.0,
     "cover": 1.0,
-    "em_none": 1.0,
+    **dict.fromkeys(("em_none", "f1_none", "cover_none", "cover_anywhere"), 1.0),
+    **dict.fromkeys(("em_unicode", "f1_unicode", "cover_unicode", "f1_hotpotqa"), 1.0),
+    **dict.fromkeys(("em_triviaqa", "f1_triviaqa", "cover_triviaqa"), 1.0),
     "choice": None,
+    "choice_f1": None,
     "judged": None,
     "answer_grounded": 1.0,
     "empty": 0.0,
@@ -53,10 +56,12 @@ ON_PAPER: dict[str, float | None] = {
     "snr_merge": 6 / 11,
     "answer_closed": 1.0,
     "forced": 0.0,
-    "forced_rounds": 0.0,
+    **dict.fromkeys((f"forced_{limit}" for limit in ("rounds", "searches", "passages", "context")), 0.0),
+    **dict.fromkeys((f"forced_{limit}" for limit in ("policy_tokens", "seconds", "credits", "user")), 0.0),
     "bad_format": 0.0,
     "prompt_tokens": 10,
     "policy_tokens": 80,
+    "environment_tokens": 0,
     "answer_tokens": 2,
     "seconds": 2.0,
     "seconds_policy": 1.5,
@@ -74,6 +79,7 @@ def test_each_figure_of_a_trace_is_what_one_works_out_on_paper(name: str):
 
 
 def test_what_is_measured_is_exactly_what_is_defined():
+    assert set(ON_PAPER) | JUDGED == set(METRICS)
     assert set(measure(QUESTION, whole())) | JUDGED == set(METRICS)
     assert set(measure(QUESTION, answer([PLAN_TURN, ANSWER_TURN]))) | JUDGED == set(METRICS)
     alone = measure_reply(QUESTION, AgentAnswer(text="Dell"))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.sources.corpus.finding import PARSED
 from agent.sources.extract.document import reader_of
 from agent.sources.extract.text import Extracted, ExtractError
 from tests.agent.sources.extract.packages import (
@@ -363,13 +364,20 @@ SOUND = {
             "spreadsheet",
             "<table:table><table:table-row><table:table-cell><text:p>An owl</text:p></table:table-cell></table:table-row></table:table>",
         ),
+        "odp": odf_parts("presentation", "<draw:page><text:p>An owl hunts.</text:p></draw:page>"),
         "epub": epub_parts({"a.xhtml": chapter("<h1>An owl</h1><ul><li>hunts.</li></ul>")}),
     }.items()
 } | {
     "rtf": rb"{\rtf1\ansi{\fonttbl{\f0\fcharset161 A;}}\f0\pard\outlinelevel0 An owl\par hunts\'e1\u20320?.\cell\row}",
     "mail": b'Subject: =?utf-8?q?An_owl?=\nContent-Type: multipart/mixed; boundary="b"\n\n--b\n\nhunts.\n--b--\n',
     "csv": b'An,owl\n"hunts",""\n',
+    "tsv": b'An\towl\n"hunts"\t""\n',
+    "html": b"<h1>An owl</h1><p>It <b>hunts</b>.</p>",
 }
+
+
+def test_every_format_has_a_sound_file_to_damage():
+    assert set(SOUND) == PARSED - {"pdf"}, "that of PDF is in test_document.py"
 
 
 @pytest.mark.parametrize("kind", SOUND)

@@ -10,6 +10,7 @@ import pytest
 from agent.sources.live.reading import Topic
 from tests.agent.sources.live.backend_cases import (
     FIXTURES,
+    NAMES,
     Make,
     answered,
     brave,
@@ -68,7 +69,7 @@ def test_the_passages_of_an_answer_are_the_golden_ones(name: str):
 
 
 def test_every_fixture_has_its_golden_file_and_its_provenance():
-    for folder in ("tavily", "serper", "searxng", "brave", "exa", "gnews"):
+    for folder in NAMES:
         there = {path.name for path in (FIXTURES / folder).iterdir()} - {"PROVENANCE.json"}
         listed = {row["file"]: row for row in recorded(f"{folder}/PROVENANCE.json")["files"]}
         assert there == set(listed)
