@@ -199,7 +199,7 @@ _HISTORY: Final = ("docs/log.md", "docs/adr/", "docs/bench/", "docs/reproduction
 """What was written down at its time, or by a run."""
 _ENGLISH: Final = (
     "agent/checks/",
-    "agent/sanitize/marks.py",
+    "agent/sanitize/sanitize.py",
     "agent/sources/kg/words.py",
     "agent/sources/live/mentions.py",
     "agent/world/wordings/",

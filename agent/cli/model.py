@@ -30,7 +30,10 @@ def register(app: typer.Typer) -> None:
 
 def ready(settings: "CairnSettings") -> "CairnSettings":
     """The settings with the shipped policy where they need it; fetching and converting its model is drawn."""
-    from agent.build.shipped import with_policy
+    from agent.build.shipped import needs_small, with_policy
+
+    if not needs_small(settings):
+        return settings
     from agent.cli.progress import Stages
 
     with Stages(UNITS) as bar:

@@ -10,8 +10,8 @@ from train.evaluation.session import Evaluation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-LEAST: Final = {"cairn": 0.85, "multisearch": 0.90, "dag": 0.42, "evidence": 0.87, "reflect": 0.89, "kg": 0.87}
-"""EM of 80 questions that are drawn with seed 1; docs/benchmarks.md has the figures of all 800."""
+LEAST: Final = {"cairn": 0.85, "multisearch": 0.90, "dag": 0.50, "evidence": 0.85, "reflect": 0.87, "kg": 0.87}
+"""EM of 40 questions that are drawn with seed 1; docs/benchmarks.md has the figures of all 800."""
 OFTEN: Final = ("cairn", "kg")
 """Measured in CI: one by plans, one by triples. The weights change when they are exported again, and not in between."""
 
@@ -26,10 +26,10 @@ OFTEN: Final = ("cairn", "kg")
 def test_tiny_v2_answers_a_sample_of_test_v2_as_well_as_the_docs_say_under_each_protocol(
     protocol: str, least: float
 ) -> None:
-    figures = Evaluation(load_settings(protocol=protocol), choice=QuestionChoice(limit=80, sample=1)).run()
+    figures = Evaluation(load_settings(protocol=protocol), choice=QuestionChoice(limit=40, sample=1)).run()
     assert figures["settings"]["policy"] == "cairn-tiny-v2"
     assert figures["settings"]["questions"] == "world test-v2"
-    assert (figures["n"], figures["settings"]["guard"]) == (80, "")
+    assert (figures["n"], figures["settings"]["guard"]) == (40, "")
     assert figures["em"] >= least
 
 
