@@ -10,7 +10,7 @@ from train.evaluation.session import Evaluation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-LEAST: Final = {"cairn": 0.85, "multisearch": 0.90, "dag": 0.50, "evidence": 0.85, "reflect": 0.87, "kg": 0.87}
+LEAST: Final = {"cairn": 0.85, "multisearch": 0.90, "dag": 0.50, "evidence": 0.87, "reflect": 0.89, "kg": 0.87}
 """EM of 40 questions that are drawn with seed 1; docs/benchmarks.md has the figures of all 800."""
 OFTEN: Final = ("cairn", "kg")
 """Measured in CI: one by plans, one by triples. The weights change when they are exported again, and not in between."""
