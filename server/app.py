@@ -26,7 +26,6 @@ from server.evidence.routes import add_evidence
 from server.evidence.service import EvidenceService
 from server.http import errors
 from server.http.encoding import json_response
-from server.http.openapi import name_models
 from server.http.schema import ERRORS, Completion, ListedModel, ModelList, Retrieved, Version, streamed
 from server.libraries.routes import add_libraries
 from server.mcp.http import add_mcp
@@ -41,6 +40,8 @@ from server.telemetry.logs import RunLines
 from server.telemetry.meters import Meters, MetricsMiddleware, add_metrics
 from server.telemetry.watch import Observer, WatchedRun
 from server.ui.routes import add_ui
+
+_REQUESTS: Final = ("ChatRequest", "ResponseRequest", "RunRequest", "ReportRequest", "StreamedReportRequest")
 
 _CREATED: Final = 1767225600
 """2026-01-01: clients want a time, and a model that is a setting has none."""
@@ -212,3 +213,19 @@ def _add_version(app: FastAPI, **facts: Any) -> None:
     async def version() -> Version:
         """What runs here."""
         return Version(version=__version__, **facts)
+
+
+def name_models(app: FastAPI, models: list[str]) -> None:
+    """Let the schema say which models there are."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = made()
+        requests = schema["components"]["schemas"]
+        for name in requests.keys() & _REQUESTS:
+            requests[name]["properties"]["model"]["enum"] = models
+        for operation in schema["paths"].get("/v1/models/{model}", {}).values():
+            operation["parameters"][0]["schema"]["enum"] = models
+        return schema
+
+    app.openapi = openapi

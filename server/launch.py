@@ -31,8 +31,7 @@ from server.retrieval.service import Retriever
 from server.runs.opening import keys_exist, libraries_of, run_manager_of
 from server.shutdown import Grace, Shutdown
 from server.telemetry.setup import observers_of
-from server.ui.examples import examples_of
-from server.ui.local_models import LocalServerFinder, find_usable
+from server.ui.routes import LocalServerFinder, examples_of, find_usable
 from server.ui.settings import SettingsEditor
 
 _COLLECT: Final = (10_000, 10, 10)

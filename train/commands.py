@@ -1,6 +1,7 @@
 """`cairn train` and `cairn checkpoint`. Torch is imported only by a command that needs it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,17 +11,24 @@ from agent.cli.console import note, output
 from agent.errors import SetupError
 from train.checkpoints import commands as commands_checkpoint
 from train.common.interrupt import check_folder, stopped_early
-from train.common.options import OutOption, ResumeOption, ThreadsOption
-from train.common.progress import bar_of, print_trained
+from train.common.progress import bar_of, print_trained, step_progress
 from train.distill import commands as distill_commands
-from train.iterate import commands as iterate_commands
-from train.ppo import commands as ppo_commands
-from train.rl import commands as rl_commands
 
 if TYPE_CHECKING:
     from train.common.process_group import ProcessGroup
     from train.common.recipe import SftRecipe
+    from train.ppo.run import PpoRun
+    from train.rl.run import RlRun
     from train.sft.run import SftProgress, SftRun
+
+
+OutOption = Annotated[Path, typer.Option("--out", help="Folder of the run.")]
+StartOption = Annotated[
+    str | None, typer.Option("--start", help="A checkpoint in the hub's form to begin from, instead of the recipe's.")
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="CPU threads in total; 0: torch chooses.")]
+
 
 train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
 checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, export, push.")
@@ -137,6 +145,137 @@ def _watched(run: "SftRun") -> bool:
         return run.run(on_progress)
 
 
+@train_app.command("rl")
+def rl(
+    recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/ and docs/training.md.")],
+    out: OutOption,
+    start: StartOption = None,
+    resume: ResumeOption = False,
+    threads: ThreadsOption = 0,
+) -> None:
+    """Train a policy with reinforcement learning: GRPO, GDPO or DAPO over rollouts of the agent itself.
+
+    Ctrl-C stops after the current step and saves; --resume goes on from the newest state, also after a kill.
+
+    Example: cairn train rl --recipe train/recipes/tiny_grpo.toml --start runs/weak/hub --out runs/grpo
+    """
+    from train.rl.recipe import read_rl_recipe
+
+    settings = read_rl_recipe(recipe, start=start)
+    import torch
+
+    from train.common.process_group import leave
+    from train.rl.run import RlRun
+
+    if threads:
+        torch.set_num_threads(threads)
+    run = RlRun(settings, out, threads=threads)
+    if not _watched_rl(run, resume=resume):
+        raise stopped_early(out)
+    print_trained(out / "hub")
+    leave()
+
+
+def _watched_rl(run: "RlRun", *, resume: bool) -> bool:
+    """Run with a progress bar over steps."""
+    with step_progress(run.recipe.steps, run.table) as show:
+        dev = ""
+
+        def on_step(step: int, figures: Mapping[str, float]) -> None:
+            nonlocal dev
+            if "trainer/dev_em" in figures:
+                dev = f", dev EM {figures['trainer/dev_em']:.3f}"
+            reward, searches = figures.get("reward/total", float("nan")), figures.get("search/mean", 0)
+            show(step, f"reward {reward:.3f}, searches {searches:.2f}{dev}")
+
+        return run.go(on_step, resume=resume)
+
+
+@train_app.command("ppo")
+def ppo(
+    recipe: Annotated[Path, typer.Option(help='What to train, as TOML with kind = "ppo": see train/recipes/.')],
+    out: OutOption,
+    start: StartOption = None,
+    resume: ResumeOption = False,
+    threads: ThreadsOption = 0,
+) -> None:
+    """Train a policy with PPO and a critic, as a baseline for the group algorithms of `cairn train rl`.
+
+    The rollouts and rewards are the same; only the learning differs. One process, one device.
+    Ctrl-C stops after the current step and saves; --resume continues from the newest state, also after a kill.
+
+    Example: cairn train ppo --recipe train/recipes/tiny_ppo.toml --start runs/weak/hub --out runs/ppo
+    """
+    from train.ppo.recipe import read_ppo_recipe
+
+    settings = read_ppo_recipe(recipe, start=start)
+    import torch
+    from transformers.utils import logging
+
+    from train.ppo.run import PpoRun
+
+    logging.disable_progress_bar()  # the terminal has ours
+
+    if threads:
+        torch.set_num_threads(threads)
+    run = PpoRun(settings, out, threads=threads)
+    if not _watched_ppo(run, resume=resume):
+        raise stopped_early(out)
+    print_trained(out / "hub")
+
+
+def _watched_ppo(run: "PpoRun", *, resume: bool) -> bool:
+    """Run with a progress bar over steps."""
+    with step_progress(run.recipe.steps, run.table) as show:
+
+        def on_step(step: int, figures: Mapping[str, float]) -> None:
+            reward, entropy = (figures.get(name, float("nan")) for name in ("reward/total", "trainer/entropy"))
+            dev = f", dev EM {figures['trainer/dev_em']:.3f}" if "trainer/dev_em" in figures else ""
+            show(step, f"reward {reward:.3f}, entropy {entropy:.3f}{dev}")
+
+        return run.go(on_step, resume=resume)
+
+
+@train_app.command("iterate")
+def iterate(
+    recipe: Annotated[Path, typer.Option(help='Rounds, as TOML with kind = "iterate": see train/recipes/.')],
+    out: OutOption,
+    start: StartOption = None,
+    resume: ResumeOption = False,
+    threads: ThreadsOption = 0,
+) -> None:
+    """Train a policy on its own good rollouts, round after round (expert iteration).
+
+    A round samples rollouts, keeps those that a check accepts, trains on them, and answers dev questions; the best
+    round by dev is kept. --resume repeats nothing that is finished, also after a kill.
+
+    Example: cairn train iterate --recipe train/recipes/tiny_iterate.toml --start runs/weak/hub --out runs/iterate
+    """
+    from train.iterate.recipe import read_iterate_recipe
+
+    settings = read_iterate_recipe(recipe, start=start)
+    import torch
+
+    from train.iterate.record import REPORT, table_of
+    from train.iterate.run import IterateRun
+
+    if threads:
+        torch.set_num_threads(threads)
+    run = IterateRun(settings, out, threads=threads)
+    with bar_of("") as bar:
+        task = bar.add_task("", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        finished = run.go(show, resume=resume)
+    if not finished:
+        raise stopped_early(out)
+    output().print(table_of(run.records))
+    output().print(f"written: {out / REPORT}")
+    print_trained(out / "hub")
+
+
 @checkpoint_app.command("card")
 def card(
     run: Annotated[Path, typer.Argument(help="Folder of the training run.")],
@@ -180,9 +319,6 @@ def card(
 def register(app: typer.Typer) -> None:
     """Add `train` and `checkpoint`."""
     distill_commands.register(train_app)
-    iterate_commands.register(train_app)
-    rl_commands.register(train_app)
-    ppo_commands.register(train_app)
     app.add_typer(train_app, name="train")
     commands_checkpoint.register(checkpoint_app)
     app.add_typer(checkpoint_app, name="checkpoint")

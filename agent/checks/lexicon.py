@@ -8,8 +8,7 @@ are skipped. A *noun* needs no ends: "the mentor of H is V",
 
 from typing import Final
 
-from agent.checks.lexicon_lives import LIFE, PLACES
-from agent.checks.lexicon_works import WORKS
+from agent.checks.lexicon_words import LIFE, PLACES, WORKS
 from agent.checks.sense import Sense
 
 CONVERSE: Final = {"parent": "child", "father": "child", "mother": "child", "child": "parent"}

@@ -4,16 +4,31 @@ By rules alone: pure, fast, no model. It reads names, dates, numbers, negation, 
 them (docs/evidence.md says what it cannot see). In doubt it says not found.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from agent.checks.amounts import disagree
 from agent.checks.close import Support
 from agent.checks.judge import State, judged
 from agent.checks.page import ReadPage, page
-from agent.checks.tokens import tokens, words_of
+from agent.checks.tokens import Token, tokens, words_of
 from agent.checks.words import DENIALS, NEGATIONS
 from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Quote
+
+_BEFORE: Final = re.compile(
+    r"(?:\b(?:(?P<more>over|above|exceeding|(?:more|greater|older|larger|longer|higher) than|at least)"
+    r"|(?P<less>under|below|(?:less|fewer|smaller|younger|shorter|lower) than|at most|up to))\s+(?:an?\s+|the\s+)?)?"
+    r"(?P<sign>(?:(?<=[\s(])|^)[-−])?(?P<money>[$€£])?\s?$",
+    re.I,
+)
+_AFTER: Final = re.compile(
+    r"(?:[\s-]?(?P<times>thousand|million|billion|trillion)\b)?(?:\s?(?P<half>[ap])\.?m\b)?(?:\s?(?P<era>b\.?c)(?:\.?e)?\b)?",
+    re.I,
+)
+_REACH: Final = 24
+"""Characters before a number in which such words may stand."""
 
 Shown = Mapping[int, Sequence[Passage]]
 """Number → the passages that were shown under it; more than one where each query starts the numbers again."""
@@ -104,3 +119,46 @@ def _taken_back(read: ReadPage, start: int, end: int) -> bool:
             around = [t.text for t in line.reading.tokens if line.start <= t.start < start or end <= t.start < line.end]
             return any(word in NEGATIONS or word in DENIALS for word in around)
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    sign: bool
+    money: str
+    bound: str
+    times: str
+    half: str
+    era: str
+
+    def differs(self, other: "_Amount") -> bool:
+        """Whether both cannot be meant. A currency, a bound and a half of the day may be left out."""
+        if (self.sign, self.times, self.era) != (other.sign, other.times, other.era):
+            return True
+        optional = ((self.money, other.money), (self.bound, other.bound), (self.half, other.half))
+        return any(one and another and one != another for one, another in optional)
+
+
+def disagree(claim: str, shown: Iterable[str]) -> bool:
+    """Whether a number of a claim is in what is shown, but everywhere as another amount."""
+    there = [(token.text, amount) for text in shown for token, amount in _amounts(text)]
+    for token, amount in _amounts(claim):
+        same = [other for text, other in there if text == token.text]
+        if same and all(amount.differs(other) for other in same):
+            return True
+    return False
+
+
+def _amounts(text: str) -> Iterator[tuple[Token, _Amount]]:
+    for token in tokens(text):
+        if token.number:
+            yield token, _amount(text, token)
+
+
+def _amount(text: str, token: Token) -> _Amount:
+    before = _BEFORE.search(text, max(0, token.start - _REACH), token.start)
+    after = _AFTER.match(text, token.end)
+    assert before
+    assert after
+    bound = "more" if before["more"] else "less" if before["less"] else ""
+    times, half, era = ((after[name] or "").lower() for name in ("times", "half", "era"))
+    return _Amount(bool(before["sign"]), before["money"] or "", bound, times, half, era.replace(".", ""))

@@ -1,11 +1,14 @@
 """Which checks the settings ask for. Nothing is looked at here."""
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
-from agent.doctor import local, models, remote
-from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
+from agent.doctor import local, remote
+from agent.doctor.run import CheckResult, DoctorCheck, bad, ok, skipped, warn
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from agent.settings.live import STANDALONE, needed
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from agent.sources.resilience.resilient import Backend
+
 
 _OPEN: Final = {"arxiv": "arxiv", "wiki": "mediawiki", "kg": "wikidata"}
 """Sources whose one backend needs no key."""
@@ -57,9 +61,9 @@ def _policy(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
         case "embedded":
             check = partial(local.check_checkpoint, settings)
         case "transformers":
-            check = partial(models.check_transformers, settings)
+            check = partial(check_transformers, settings)
         case "vllm":
-            check = partial(models.check_vllm, settings)
+            check = partial(check_vllm, settings)
         case "openai":
             check = partial(remote.check_engine, settings)
         case _:
@@ -163,3 +167,37 @@ def _searches(settings: CairnSettings, source: str) -> bool:
     if source == "kg" and settings.kg is not None:
         return False
     return not settings.sources or source in settings.sources or "all" in settings.sources
+
+
+async def check_transformers(settings: CairnSettings) -> CheckResult:
+    """The libraries, and everything of the model but its weights' content."""
+    from agent.build.agent import named_model
+
+    model = named_model(settings)
+    if not all(map(find_spec, ("torch", "transformers"))):
+        return bad("the policy 'transformers' needs torch and transformers", "pip install 'cairn-search[train]'")
+    return await asyncio.to_thread(check_model, model)
+
+
+async def check_vllm(settings: CairnSettings) -> CheckResult:
+    """The library is installed, and everything of the model is there but its weights' content; nothing is loaded."""
+    from agent.build.agent import named_model
+    from agent.policies.vllm_engine import INSTALL
+
+    model = named_model(settings)
+    if find_spec("vllm") is None:
+        return bad("the policy 'vllm' needs vLLM", INSTALL.partition(": ")[2])
+    return await asyncio.to_thread(check_model, model)
+
+
+def check_model(model: str) -> CheckResult:
+    """A folder in the hub's form, or a name on the hub, which is not queried."""
+    from agent.policies.hub_form import open_hub_form
+
+    folder = Path(model).expanduser()
+    if not folder.is_dir() and model.count("/") == 1 and not model.startswith((".", "/", "~")):
+        return warn(f"{model} is not a folder here; it is fetched from the hub on the first start", "name a folder")
+    form = open_hub_form(model)
+    if not any(form.folder.glob("*.safetensors")):
+        return bad(f"{form.folder} has no weights", "put the model's .safetensors files there")
+    return ok(f"{form.name} can be read; its context takes {form.context_tokens:,} tokens")

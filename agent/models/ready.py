@@ -5,10 +5,10 @@ Both fetch and convert what is missing, once; the second call finds the folder i
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent.errors import CheckpointError
 from agent.files.foreign import read_file
@@ -16,13 +16,16 @@ from agent.models.adapter import LoraAdapter, merged, open_adapter
 from agent.models.base import Base, open_base
 from agent.models.cache import ModelCache, ModelRecord, Progress, quiet
 from agent.models.fetch import LocalModel, obtain
-from agent.models.safetensors_file import Stored
+from agent.models.safetensors_file import Floats, Stored, write_safetensors
+from agent.models.shape import config_of
 from agent.models.to_ct2 import Quantization, write_ct2
-from agent.models.to_hub import write_hub
 from agent.models.weights import ModelWeights
 from agent.models.wheel import DEFAULT
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
+
+Report = Callable[[int, int], None]
+"""Gets the tensors that are done, and how many there are."""
 
 _FORM: Final = 2
 """Of what is converted; another number makes what is in the cache void."""
@@ -190,3 +193,42 @@ def _bytes(path: Path) -> int:
 
 def _layers(progress: Progress) -> Callable[[int, int], None]:
     return lambda done, total: progress("converting", done, total)
+
+
+def write_hub(
+    base: Base, weights: ModelWeights, out: Path, *, stored: Stored, report: Report = lambda _, __: None
+) -> None:
+    """Write a model into a folder that is there and empty.
+
+    Args:
+        base: the model, for its tokenizer.
+        weights: its own, or with an adapter in them.
+        out: the folder.
+        stored: what the weights are kept as; bfloat16 takes half of the disk, and rounds.
+        report: how far it is.
+
+    Raises:
+        CheckpointError: the model cannot be read.
+        OSError: the folder cannot be written.
+    """
+    shape, tokenizer = weights.shape, base.tokenizer
+    shapes = shape.tensors()
+
+    def tensors() -> Iterator[tuple[str, Floats]]:
+        for done, name in enumerate(shapes):
+            report(done, len(shapes))
+            yield name, weights.read(name)
+        report(len(shapes), len(shapes))
+
+    write_safetensors(out / "model.safetensors", tensors(), shapes, stored=stored)
+    ids = base.tokenizer.ids()
+    _write(out / "config.json", config_of(shape) | ids | {"dtype": stored})
+    _write(out / "generation_config.json", ids)
+    _write(out / "tokenizer_config.json", tokenizer.config() | {"model_max_length": shape.context})
+    (out / "tokenizer.json").write_text(tokenizer.json, encoding="utf-8")
+    if tokenizer.chat_template is not None:
+        (out / "chat_template.jinja").write_text(tokenizer.chat_template, encoding="utf-8")
+
+
+def _write(path: Path, fields: dict[str, Any]) -> None:
+    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

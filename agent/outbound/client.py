@@ -1,4 +1,4 @@
-"""HTTP clients for other people's servers: every answer is bounded where it is read, and no redirect is followed.
+"""HTTP clients for other people's servers, and their streams of events: bounded where they are read, no redirects.
 
 A client's hook gives each response a body that counts. It decodes what was compressed piece by piece, so a bomb is cut
 off at the bound, however the response is read: openai's client, a stream of events, or `aread`.
@@ -16,10 +16,16 @@ from agent.outbound.address import Address, shown
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+
+_BOM: Final = b"\xef\xbb\xbf"
+_DONE: Final = b"[DONE]"
+_AT_ONCE: Final = 32
+"""Lines that are read before other work has its turn: thousands can come in one piece."""
+
 ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Of a whole answer, decoded: a long list of models has one megabyte."""
 STREAM_BYTES: Final = 256 * 1024 * 1024
-"""Of a stream of events, decoded. Its reader knows how much it requested, and stops much earlier: see `events`."""
+"""Of a stream of events, decoded. Its reader knows how much it requested, and stops much earlier: see `event_data`."""
 ERROR_BYTES: Final = 64 * 1024
 """Of the body of an error. What follows is left out: a sentence is made of it."""
 EVENTS: Final = "text/event-stream"
@@ -179,3 +185,61 @@ class _Decoded(httpx2.AsyncByteStream):
 
 def _too_long(most: int) -> TooLong:
     return TooLong(f"more than {most / 1024 / 1024:g} MB")
+
+
+async def event_data(response: httpx2.Response, *, most_line: int, most_bytes: int) -> AsyncGenerator[bytes]:
+    """The data of each event, without the one that says that this is the end.
+
+    Lines are of bytes: those of text would also end at the separators that JSON may hold as they are, such as U+2028.
+
+    Args:
+        response: whose body is not read yet.
+        most_line: bytes of one line.
+        most_bytes: of everything together.
+
+    Raises:
+        TooLong: there is more.
+    """
+    read = 0
+    async for line in _lines(response, most_line=most_line, most_bytes=most_bytes):
+        read += 1
+        if read % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+        if line.startswith(b"data:") and (data := line[5:].strip()) != _DONE:
+            yield data
+
+
+async def whole_body(response: httpx2.Response, *, most_bytes: int) -> bytes:
+    """The body of a response that is no stream after all.
+
+    Raises:
+        TooLong: it has more than `most_bytes`.
+    """
+    pieces: list[bytes] = []
+    total = 0
+    async for piece in response.aiter_bytes():
+        total += len(piece)
+        if total > most_bytes:
+            raise TooLong(f"more than {most_bytes:,} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _lines(response: httpx2.Response, *, most_line: int, most_bytes: int) -> AsyncGenerator[bytes]:
+    """Lines that hold something."""
+    held: list[bytes] = []
+    size = total = 0
+    async for piece in response.aiter_bytes():
+        total += len(piece)
+        if total > most_bytes:
+            raise TooLong(f"more than {most_bytes:,} bytes")
+        first, *rest = piece.replace(b"\r", b"\n").split(b"\n")
+        held.append(first)
+        size += len(first)
+        for line in rest:
+            if size:
+                yield b"".join(held).removeprefix(_BOM)
+            held, size = [line], len(line)
+        if size > most_line:
+            raise TooLong(f"a line of more than {most_line:,} bytes")
+    yield b"".join(held).removeprefix(_BOM)

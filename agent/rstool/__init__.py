@@ -6,10 +6,17 @@ One schema in every form: `ToolArguments` in, `EvidenceBundle` out. A server or 
 from agent.rstool.answering import Downstream, answer_with
 from agent.rstool.budget import SizeBudget
 from agent.rstool.bundle import EvidenceBundle
-from agent.rstool.choosing import agent_for, searching_agent
-from agent.rstool.gathering import gather
 from agent.rstool.making import bundle_of
-from agent.rstool.tool import ToolArguments, arguments_schema, call_tool, read_arguments, tool_definition
+from agent.rstool.tool import (
+    ToolArguments,
+    agent_for,
+    arguments_schema,
+    call_tool,
+    gather,
+    read_arguments,
+    searching_agent,
+    tool_definition,
+)
 
 __all__ = [
     "Downstream",

@@ -123,7 +123,7 @@ def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
     Args:
         config: the settings file; without it `cairn.toml` in the current folder, if there is one. Who names a file
             consents to it; one that is merely found may set only what is harmless, until the user trusts it.
-        flags: what the command line said; None means that it said nothing.
+        flags: what the command line said; None means that it said nothing, also inside of a table.
 
     Raises:
         SetupError: an unknown key, a wrong value, an unreadable file, or a model's folder that lacks something.
@@ -160,13 +160,20 @@ def _own_values() -> dict[str, Any]:
 
 def _made(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
     try:
-        settings = kind(**{name: value for name, value in flags.items() if value is not None})
+        settings = kind(**_given(flags))
     except ValidationError as error:
         raise SetupError("; ".join(_sentence(detail) for detail in error.errors(include_input=False))) from error
     except SettingsError as error:
         raise SetupError(f"the environment holds a setting that cannot be read: {error}") from error
     refuse_plain_keys(settings)
     return settings.model_copy(update=_decided(settings))
+
+
+def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags that say something, also those of a table."""
+    tables = {name: cast("Mapping[str, Any]", value) for name, value in flags.items() if isinstance(value, Mapping)}
+    said = {name: {key: one for key, one in table.items() if one is not None} for name, table in tables.items()}
+    return {name: value for name, value in flags.items() if value is not None} | said
 
 
 def _decided(settings: CairnSettings) -> dict[str, Any]:

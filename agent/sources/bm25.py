@@ -4,6 +4,7 @@ Search scores straight from the sparse matrix: on a few hundred texts a query co
 """
 
 import re
+import sys
 import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,6 @@ from pydantic_core import from_json
 from agent.errors import CorpusError
 from agent.files.foreign import read_file
 from agent.sources.arrays import load_array
-from agent.sources.bm25s_library import BM25, STOP_WORDS
 
 K1: Final = 1.2
 B: Final = 0.5
@@ -274,3 +274,19 @@ def _places(vocabulary: object) -> dict[str, int]:
     if set(map(type, places.values())) != {int}:
         raise ValueError("the vocabulary has other values than whole numbers")
     return places
+
+
+_MISSING: Final = object()
+_before = sys.modules.get("jax", _MISSING)
+_unknown: dict[str, Any] = sys.modules  # None in it makes an import fail
+if _before is _MISSING:
+    _unknown["jax"] = None
+try:
+    import bm25s  # pyright: ignore[reportMissingTypeStubs]
+    from bm25s.stopwords import STOPWORDS_EN_PLUS  # pyright: ignore[reportMissingTypeStubs]
+finally:
+    if _before is _MISSING:
+        _unknown.pop("jax", None)
+
+BM25: Final = cast(Any, bm25s.BM25)
+STOP_WORDS: Final = frozenset(cast(tuple[str, ...], STOPWORDS_EN_PLUS))

@@ -1,10 +1,8 @@
 """What can be known in the little world: every relation and listing, by name. Their wordings are in `wordings`."""
 
 from agent.world.wordings.base import Listing, RelationWording
-from agent.world.wordings.lists import LISTS
-from agent.world.wordings.people import PEOPLE
-from agent.world.wordings.places import PLACES
-from agent.world.wordings.works import WORKS
+from agent.world.wordings.people_and_places import PEOPLE, PLACES
+from agent.world.wordings.works_and_lists import LISTS, WORKS
 
 PROFESSIONS = (
     "chemist", "painter", "pilot", "singer", "lawyer", "sculptor", "farmer", "surgeon", "poet", "engineer",

@@ -20,8 +20,7 @@ from agent.sources.corpus.build import Dense
 from agent.sources.corpus.dense import DENSE, DenseIndex
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.folder import INDEX, IndexCard
-from agent.sources.corpus.hybrid import HybridSource
-from agent.sources.corpus.rerank import Reranker
+from agent.sources.corpus.hybrid import HybridSource, Reranker
 from agent.sources.corpus.source import CorpusSource, update_index
 from agent.sources.fuse import fuse
 from agent.sources.questions import GoldQuestion, gold_found, read_questions

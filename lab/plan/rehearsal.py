@@ -28,8 +28,7 @@ from train.rl.recipe import RlRecipe
 from train.rl.tasks import protocols_of
 from train.rl.tools import tools_of
 from train.safety.monitors import LINES
-from train.safety.rules import DEFAULT_RULES
-from train.safety.settings import Safety
+from train.safety.rules import DEFAULT_RULES, Safety
 
 CONTEXT: Final = 4096
 _VOCABULARY: Final = 512

@@ -25,12 +25,11 @@ from lab.reader.examples import (
     vocabulary_of,
 )
 from lab.reader.recipe import ReaderRecipe
-from train.common.muon import Muon
 from train.evaluation.metrics import exact_match
-from train.reader.model import ReaderModel
 from train.reader.pages import UNKNOWN, Classes
-from train.reader.reading import TrainedReader, make_reader, to_rows
+from train.reader.reading import ReaderModel, TrainedReader, make_reader, to_rows
 from train.safety.manifest import kept_manifest
+from train.sft.optimizers import Muon
 from train.world.shards import make_world
 
 _AT_ONCE: Final = 16

@@ -8,8 +8,8 @@ from agent.errors import SetupError
 from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.token_context import Sampled, TokenContext
-from agent.policies.wrapped import WrappedPolicy
 from agent.protocols import TextProtocol
+from train.rl.replay import WrappedPolicy
 
 
 @dataclass(frozen=True)

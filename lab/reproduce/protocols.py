@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.protocols import TextProtocol, load_protocol, protocol_named
-from train.checkpoints.own_protocols import as_toml
+from train.checkpoints.export import as_toml
 from train.common.saving import as_a_whole
 
 RECIPES: Final = Path(__file__).parent.parent / "recipes"

@@ -18,7 +18,7 @@ from train.checkpoints.export import export_checkpoint
 from train.common.process_group import ProcessGroup, run_in_processes
 from train.common.recipe import SftRecipe
 from train.common.saving import as_a_whole
-from train.ppo import states
+from train.ppo import run
 from train.ppo.recipe import PpoRecipe
 from train.ppo.run import PpoRun
 from train.rl.finish import figures_in
@@ -99,9 +99,9 @@ def newest(recipe: RlRecipe, folder: Path, *, until: int | None = None) -> Path 
     """The newest state of a training, at a step or before; None where there is none."""
     is_ppo = isinstance(recipe, PpoRecipe)
     if until is None:
-        return states.newest_state(folder) if is_ppo else newest_state(folder)
+        return run.newest_state(folder) if is_ppo else newest_state(folder)
     if is_ppo:
-        found = {states.step_of(path): path for path in (folder / "states").glob("step-*.pt")}
+        found = {run.step_of(path): path for path in (folder / "states").glob("step-*.pt")}
     else:
         found = {number_of(path): path for path in (folder / "states").glob("checkpoint-*")}
         until *= recipe.updates_per_step
@@ -116,7 +116,7 @@ def keep_state(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) ->
         if state is None:
             return
         if isinstance(recipe, PpoRecipe):
-            weights = states.load_state(state, device=torch.device("cpu"))["policy"]
+            weights = run.load_state(state, device=torch.device("cpu"))["policy"]
             save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
         else:
             shutil.copyfile(state / WEIGHTS, made / WEIGHTS)

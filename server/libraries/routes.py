@@ -31,7 +31,6 @@ from server.libraries.access import (
     page_of,
 )
 from server.libraries.batches import add_batches
-from server.libraries.links import keep_link
 from server.libraries.manager import LibraryManager
 from server.libraries.schema import (
     ChangedLibrary,
@@ -52,7 +51,7 @@ from server.libraries.schema import (
     NewLink,
     NewMember,
 )
-from server.libraries.upload import read_form
+from server.libraries.upload import keep_link, read_form
 from server.store.library_rows import LibraryRow
 
 _SEARCH_SECONDS: Final = 30.0

@@ -3,8 +3,11 @@
 It uses the SDK's low-level server: the schemas are RSTool's own, and nothing but tools is offered.
 """
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import mcp_types as types
@@ -16,16 +19,22 @@ from pydantic import BaseModel, ValidationError
 from agent import __version__
 from agent.errors import QuestionError, wrong_fields
 from agent.rstool import EvidenceBundle, read_arguments
+from agent.rstool.making import most_that_fit, weighed
 from agent.rstool.tool import NAME
+from agent.trace import Delta, Event
 from server.evidence import tools
-from server.evidence.service import EvidenceService
+from server.evidence.sentences import step_sentence
+from server.evidence.service import EvidenceService, Search
 from server.evidence.tools import JobArguments, JobState, WaitArguments
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import Runs, ServerStops
-from server.mcp.capped import capped
 from server.mcp.jobs import Jobs
-from server.mcp.progress import run_reporting
 from server.store import StoreError
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes how far it is, of how much (unknown), and a sentence."""
+
+MOST_BYTES: Final = 256 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -158,3 +167,82 @@ def _state(state: JobState) -> types.CallToolResult:
 
 def _failed(why: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=why)], is_error=True)
+
+
+def capped(bundle: EvidenceBundle, *, most_bytes: int = MOST_BYTES) -> EvidenceBundle:
+    """The bundle, with as many claims from the end left out, then of its searches, as there are too many bytes.
+
+    The text form has a budget of its own; the two differ where a source's words are full of what a text form leaves
+    out, for example invisible characters.
+    """
+    count = len(bundle.claims)
+    kept = most_that_fit(count, lambda kept: _bytes(_with(bundle, kept)) <= most_bytes)
+    bundle = _with(bundle, kept)
+    while _bytes(bundle) > most_bytes and bundle.tried:
+        bundle = bundle.model_copy(update={"tried": bundle.tried[: len(bundle.tried) // 2]})
+    return bundle
+
+
+def _with(bundle: EvidenceBundle, kept: int) -> EvidenceBundle:
+    """The bundle with the first `kept` of its claims, and what they cite."""
+    dropped = len(bundle.claims) - kept
+    if not dropped:
+        return bundle
+    claims = bundle.claims[:kept]
+    cited = {number for claim in claims for number in claim.sources}
+    less = {
+        "claims": claims,
+        "sources": tuple(source for source in bundle.sources if source.number in cited),
+        "size": bundle.size.model_copy(update={"dropped_claims": bundle.size.dropped_claims + dropped}),
+    }
+    return weighed(bundle.model_copy(update=less))
+
+
+def _bytes(bundle: EvidenceBundle) -> int:
+    return len(bundle.model_dump_json().encode("utf-8", "replace"))
+
+
+async def run_reporting(search: Search, report: Report, *, seconds: float) -> EvidenceBundle:
+    """Run a search; cancelling this cancels it.
+
+    Each step is reported, and a word at least every few seconds of silence.
+
+    Args:
+        search: that has not run yet.
+        report: is called with numbers that grow by one.
+        seconds: the longest silence between two reports.
+    """
+    said: asyncio.Queue[str] = asyncio.Queue()
+
+    def emit(event: Event) -> None:
+        if not isinstance(event, Delta):
+            said.put_nowait(step_sentence(event))
+
+    reporter = asyncio.create_task(_report_all(said, report, seconds=seconds))
+    try:
+        bundle = await search.run(emit)
+        with suppress(TimeoutError):  # a client that reads no progress must not hold up the evidence for ever
+            async with asyncio.timeout(seconds):
+                await said.join()
+        return bundle
+    finally:
+        reporter.cancel()
+        await asyncio.gather(reporter, return_exceptions=True)
+
+
+async def _report_all(said: "asyncio.Queue[str]", report: Report, *, seconds: float) -> None:
+    began, number, latest = perf_counter(), 0, "Begins"
+    while True:
+        new = True
+        try:
+            async with asyncio.timeout(seconds):
+                latest = await said.get()
+        except TimeoutError:
+            new = False
+        number += 1
+        try:
+            await report(number, None, latest if new else f"{latest} ({perf_counter() - began:.0f} s)")
+        except Exception:  # a client that takes no reports is no reason to end the search
+            logger.debug("progress could not be reported", exc_info=True)
+        if new:
+            said.task_done()

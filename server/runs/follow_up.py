@@ -2,18 +2,22 @@
 policy is given of it.
 """  # noqa: D205 - one sentence over two lines
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from agent.loop.agent import Agent
 from agent.loop.follow_up import read_follow_up
 from agent.loop.recheck import Recheck
+from agent.plan import Filter
+from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
 from agent.sources.filters import joined
-from agent.sources.reused import ReusedSource, searches_of
-from agent.trace import Claim, FollowedUp, Trace
+from agent.trace import Claim, FollowedUp, Planned, Searched, Trace
 from server.chat.service import ConversationTurn
 from server.http.errors import bad_request
+
+Key = tuple[str, str, frozenset[tuple[str, str]]]
+"""Source, query and filters."""
 
 Context = Literal["summary", "evidence", "all"]
 _CONTEXT_CHARS: Final = 6_000
@@ -88,3 +92,39 @@ def _cut(lines: Sequence[str]) -> list[str]:
             break
         kept.append(line)
     return kept
+
+
+def searches_of(trace: Trace) -> dict[Key, SearchResult]:
+    """What each search of a run found; those that found nothing are searched again."""
+    filters: dict[tuple[int, str], tuple[Filter, ...]] = {}
+    found: dict[Key, SearchResult] = {}
+    for step in trace.steps:
+        if isinstance(step, Planned):
+            filters |= {(step.round, node.id): node.filters for node in step.plan.nodes}
+        elif isinstance(step, Searched) and step.passages:
+            wanted = joined(filters.get((step.round, step.node), ()), trace.filters)
+            passages = tuple(passage.model_copy(update={"number": 0, "node": ""}) for passage in step.passages)
+            result = SearchResult(passages, backend=step.backend, cached="reused", credits=0.0)
+            found[_key(step.source, step.query, wanted)] = result
+    return found
+
+
+@dataclass(frozen=True)
+class ReusedSource:
+    """A source that is not searched again for what an earlier run found. It does not own the source."""
+
+    name: str
+    source: Source
+    found: Mapping[Key, SearchResult]
+
+    @property
+    def credits_per_search(self) -> float:
+        return credits_of(self.source)
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        known = self.found.get(_key(self.name, request.query, request.filters))
+        return known if known and len(known.passages) <= request.limit else await self.source.search(request)
+
+
+def _key(source: str, query: str, filters: tuple[Filter, ...]) -> Key:
+    return source, " ".join(query.casefold().split()), frozenset((one.name, one.value) for one in filters)

@@ -1,5 +1,9 @@
 """The page at `/`, and the addresses that only it needs: what it may offer, a run's evidence for another model."""
 
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -9,10 +13,14 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from agent import __version__
+from agent.build.sources import uses_manual, uses_world
 from agent.errors import QuestionError
-from agent.policies.local_servers import LocalServer
+from agent.policies import local_servers
+from agent.policies.local_servers import LocalServer, find_local_servers
 from agent.rstool import EvidenceBundle, bundle_of
+from agent.settings import CairnSettings
 from agent.sources.corpus.finding import SUFFIXES
+from agent.world.store import load_world
 from server.auth.keys import caller
 from server.chat.service import Service
 from server.evidence.answering import check_model
@@ -22,6 +30,18 @@ from server.runs.restore import read_trace
 from server.runs.routes import RunId
 from server.ui.facts import AnswerWithRequest, LocalModels, PageFacts, RunAnswer, RunEvidence
 from server.ui.settings import add_settings
+
+ABOUT_CAIRN: Final = (
+    "What is Cairn?",
+    "Which protocols does Cairn support?",
+    "How many runs are kept?",
+    "How does Cairn check claims?",
+    "Does Cairn need a GPU?",
+)
+_KINDS: Final = ("chain2", "comparison", "intersection", "chain3", "time")
+
+FRESH_SECONDS: Final = 10.0
+"""A page that is loaded again and again knocks at the ports this often at most."""
 
 STATIC: Final = Path(__file__).parent.parent / "static"
 """Built from web/ by `make web`, and committed: serving needs no Node."""
@@ -102,3 +122,46 @@ async def _bundle(run_manager: RunManager, id: str) -> EvidenceBundle:
     if row.running:
         raise ApiError(HTTPStatus.CONFLICT, "The run is still running; try again when it ends.", code="run_goes_on")
     return bundle_of(read_trace(stored))
+
+
+def has_no_model(settings: CairnSettings) -> bool:
+    """Whether nothing is named that writes, so that the shipped checkpoint does."""
+    named = settings.checkpoint or settings.model or settings.base_url
+    return settings.policy == "embedded" and not named
+
+
+async def find_usable(settings: CairnSettings) -> list[LocalServer]:
+    """The servers of this machine that have a model, where none is named; Cairn's own port is left alone."""
+    if not has_no_model(settings):
+        return []
+    ports = {port: name for port, name in local_servers.PORTS.items() if port != settings.port}
+    return [server for server in await find_local_servers(ports=ports) if server.models]
+
+
+@dataclass
+class LocalServerFinder:
+    """Looks for servers when the page is loaded, so that one started later is offered, too."""
+
+    settings: CairnSettings
+    ttl_seconds: float = FRESH_SECONDS
+    _found: Sequence[LocalServer] = ()
+    _until: float = float("-inf")
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __call__(self) -> Sequence[LocalServer]:
+        async with self._lock:
+            if time.monotonic() >= self._until:
+                self._found = await find_usable(self.settings)
+                self._until = time.monotonic() + self.ttl_seconds
+            return self._found
+
+
+def examples_of(settings: CairnSettings) -> tuple[str, ...]:
+    """A few questions that can be answered; none where only the user knows what is searched."""
+    if uses_manual(settings):
+        return ABOUT_CAIRN
+    if not uses_world(settings):
+        return ()
+    questions = load_world(settings.world).questions
+    first = {question.type: question.question for question in reversed(questions)}
+    return tuple(first[kind] for kind in _KINDS if kind in first)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
-from agent.loop import execute, fills, observation, recorder, search_round
+from agent.loop import execute, observation, recorder, search_round
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
 from agent.loop.context import ContextWriter
@@ -130,8 +130,8 @@ def wrapper_without_its_white_space() -> Bug:
 
 
 def parents_without_their_white_space() -> Bug:
-    original = fills.show_parents
-    return fills, "show_parents", lambda *args, **named: original(*args, **named).rstrip()
+    original = search_round.show_parents
+    return search_round, "show_parents", lambda *args, **named: original(*args, **named).rstrip()
 
 
 def truncation_after_wrapping() -> Bug:
@@ -206,7 +206,7 @@ def branches_in_the_order_in_which_they_ended() -> Bug:
         for node in self._branches:
             self._branches[node].commit(node=node, since=since)
 
-    return fills.Fills, "commit", commit
+    return search_round.Fills, "commit", commit
 
 
 def steps_in_the_order_in_which_they_ended() -> Bug:
@@ -214,12 +214,12 @@ def steps_in_the_order_in_which_they_ended() -> Bug:
 
 
 def a_query_that_is_searched_as_it_was_written() -> Bug:
-    original = fills.Fills.fill
+    original = search_round.Fills.fill
 
     async def unfilled(self: Any, node: Any, found: Any) -> Any:
         return await original(self, node, found) and node
 
-    return fills.Fills, "fill", unfilled
+    return search_round.Fills, "fill", unfilled
 
 
 def white_space_that_is_said_again() -> Bug:

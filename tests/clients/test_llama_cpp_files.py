@@ -14,10 +14,9 @@ from tokenizers import Tokenizer
 
 from agent.models.base import open_base
 from agent.models.cache import ModelCache
-from agent.models.ready import ready_policy_folder
+from agent.models.ready import ready_policy_folder, write_hub
 from agent.models.safetensors_file import Floats
 from agent.models.to_gguf import export_gguf
-from agent.models.to_hub import write_hub
 from tests.agent.models.case import real_gguf, served_log_probabilities
 from tests.agent.models.test_tokenizer import texts
 from tests.processes import running

@@ -11,7 +11,7 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.settings import CairnSettings
 from server import launch
 from server.chat.service import Service
-from server.ui.local_models import LocalServerFinder, has_no_model
+from server.ui.routes import LocalServerFinder, has_no_model
 from tests.agent.sources.live.apiserver import ApiServer
 from tests.model_servers import listing, lm_studio, ollama, port_of
 from tests.server.live import in_memory, make_service

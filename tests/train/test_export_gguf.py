@@ -9,7 +9,7 @@ from agent.cli import run as cairn
 from agent.models.adapter import merged, open_adapter
 from agent.models.base import open_base
 from agent.models.gguf_file import open_gguf
-from agent.models.to_hub import write_hub
+from agent.models.ready import write_hub
 from agent.policies.model_folder import About, write_about
 from tests.agent.models.case import write_small
 from tests.agent.models.test_adapter import pair, write_adapter

@@ -11,7 +11,6 @@ from agent.world import World
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from agent.world.records import QuestionType
-from train.common.renamed import refuse_renamed
 from train.world.shards import make_world
 
 RENAMED: Final = {"knobs": "difficulty", "poor_share": "noisy_share"}
@@ -84,3 +83,15 @@ def drawn_from(ranges: Mapping[str, tuple[float, float]], seed: int) -> Difficul
     """The difficulty of one world, always the same of a seed; settings without a range are as by default."""
     rng = random.Random(f"knobs {seed}")  # the seeds of worlds that were trained on
     return Difficulty.model_validate({name: round(rng.uniform(low, high), 3) for name, (low, high) in ranges.items()})
+
+
+def refuse_renamed(said: Any, renamed: Mapping[str, str]) -> None:
+    """Refuse a table of a recipe that has a previous name of a key.
+
+    Raises:
+        ValueError: it has one; the message gives the new name.
+    """
+    if isinstance(said, Mapping):
+        for old, new in renamed.items():
+            if old in said:
+                raise ValueError(f"`{old}` is called `{new}` now: rename it")

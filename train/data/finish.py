@@ -1,6 +1,7 @@
 """The end of a build: questions in their order, the corpus that they are about, and a folder where it is a world."""
 
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError
 from agent.sanitize.text import in_markdown
-from train.data.curriculum import as_question, ordered
+from agent.sources.questions import GoldQuestion
 from train.data.folder import Folder, Step, counted
 from train.data.inputs import Inputs, WorldInput
 from train.data.recipe import DataRecipe
@@ -20,6 +21,7 @@ from train.world.writing import write_world
 
 if TYPE_CHECKING:
     from rich.table import Table
+
 
 QUESTIONS: Final = "questions.jsonl"
 CORPUS: Final = "corpus.jsonl"
@@ -157,3 +159,32 @@ def _report(done: Finished, recipe: DataRecipe) -> str:
         lines.append(f"| {' | '.join(map(in_markdown, row))} |")
     settings = json.dumps(recipe.model_dump(mode="json", exclude={"kind", "name", "documents"}), ensure_ascii=False)
     return "\n".join([*lines, "", f"Settings: {in_markdown(settings)}", ""])
+
+
+def ordered(candidates: Sequence[Candidate], *, seed: int) -> list[Candidate]:
+    """From easy to hard; the seed decides among those that are alike."""
+    rng = random.Random(f"cairn data order {seed}")
+    drawn = [(len(one.sources), len(one.supporting), _steps(one), rng.random(), one) for one in candidates]
+    return [one for *_, one in sorted(drawn, key=lambda row: row[:4])]
+
+
+def _steps(candidate: Candidate) -> int:
+    """Rounds of the gold plan; of what a model wrote, what asks for a fact comes before what asks why."""
+    return candidate.plan.hops if candidate.plan else ("factual", "choice", "causal").index(candidate.type)
+
+
+def as_question(candidate: Candidate, docs: dict[str, Doc]) -> dict[str, object]:
+    """A line of a question list, with `sources` beside what every list has."""
+    question = GoldQuestion(
+        id=candidate.id,
+        question=candidate.question,
+        answers=candidate.answers,
+        supporting=candidate.supporting,
+        titles=tuple(docs[key].title for key in candidate.supporting),
+        hops=candidate.plan.hops if candidate.plan else len(candidate.supporting),
+        type=candidate.type,
+        options=candidate.options,
+        dataset="cairn-data",
+    )
+    held: dict[str, object] = question.model_dump(mode="json", exclude_defaults=True)
+    return held | {"sources": list(candidate.sources)}

@@ -15,13 +15,11 @@ from agent.protocols import TextProtocol, protocol_named
 from agent.sources.bm25 import words
 from train.distill.rows import RowPiece, TrainingRow
 from train.expert import combine
-from train.expert.distant import Locator
-from train.expert.library import Library
-from train.expert.nested import nested
+from train.expert.composed import nested, several, several_comparisons, several_facts
+from train.expert.library import Library, Locator
 from train.expert.plan import NoPlan, PlannedQuestion
 from train.expert.reading import SolvedQuestion, plans_of
 from train.expert.relations import DocumentWithRelations, as_record, questions_about
-from train.expert.several import several, several_comparisons, several_facts
 from train.expert.trajectory import Phrasing, trajectory
 from train.sft.episodes import EpisodePiece
 

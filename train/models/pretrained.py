@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
-from transformers import PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedModel
 
 from agent.errors import CheckpointError, SetupError
 from agent.files.foreign import read_text
@@ -355,3 +355,17 @@ def _same_shape(begun: AdapterFolder, adapter: AdapterSettings, start: str) -> N
         raise SetupError(
             f"{start} is an adapter of rank {begun.rank} and alpha {begun.alpha:g}: say so under [adapter]"
         )
+
+
+def padding_tokenizer(begun: Pretrained, start: str) -> Any:
+    """The start's tokenizer as transformers has it, which pads on the left and always knows an end.
+
+    Raises:
+        SetupError: it cannot be loaded.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(begun.folder, padding_side="left", trust_remote_code=False)
+    except Exception as error:  # readers of tokenizers have errors of their own, with no base in common
+        raise SetupError(f"the tokenizer of {start} cannot be loaded: {error}") from error
+    tokenizer.eos_token = tokenizer.eos_token or begun.end
+    return tokenizer

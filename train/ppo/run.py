@@ -7,17 +7,25 @@ rollouts of every step), and at the end `hub/` with the model. One process, one 
 import json
 from collections.abc import Callable
 from contextlib import closing
+from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import torch
 
 from agent.errors import SetupError
 from train.common.interrupt import check_folder
+from train.common.precision import computes_bf16
 from train.common.recipe_files import with_current_keys
+from train.common.saving import as_a_whole
+from train.models.adapters import bare
+from train.models.causal import recompute_layers
+from train.models.pretrained import open_pretrained
 from train.ppo.learner import Figures, Learner
-from train.ppo.models import load_models
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import rows_of
-from train.ppo.states import load_state, newest_state, save_state, step_of
+from train.ppo.scoring import Critic
 from train.rl.batch import rollout_reward, totals
 from train.rl.clock import Clock
 from train.rl.finish import save_hub
@@ -30,6 +38,10 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from train.rl.live import Live
+
+
+STATES: Final = "states"
+_PREFIX: Final = "step-"
 
 
 class PpoRun:
@@ -150,3 +162,88 @@ class PpoRun:
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self._learner.policy.load_state_dict(kept["policy"])
         self._learner.load(kept["learner"])
+
+
+@dataclass(frozen=True)
+class Models:
+    """What is trained, and what it is held against."""
+
+    policy: Any
+    """A model of transformers, with its adapter where the recipe has one."""
+    critic: Critic
+    reference: Any
+    """The start as it was; None where no step has a KL weight."""
+    parted: bool
+    """See `train.models.pretrained.Pretrained`."""
+
+
+def load_models(recipe: PpoRecipe) -> Models:
+    """The start in float32, three times at most: policy, trunk of the critic, reference.
+
+    With an adapter the trunk of the critic has one of its own, too.
+
+    Raises:
+        SetupError: it cannot be loaded.
+    """
+    begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=False)
+    policy: Any = begun.trained.to("cuda" if torch.cuda.is_available() else "cpu")
+    inside = bare(policy)
+    device = next(inside.parameters()).device
+    critic = Critic(deepcopy(inside.base_model), width=inside.config.get_text_config().hidden_size).to(device)
+    reference = deepcopy(policy).requires_grad_(False) if any(weight for _, weight in recipe.learning.kl) else None
+    if reference is not None and computes_bf16(recipe.optimizer.bf16, device):
+        cast(torch.nn.Module, reference).to(torch.bfloat16)
+    if recipe.optimizer.gradient_checkpointing:
+        for model in (inside, critic.trunk):
+            recompute_layers(model)
+    return Models(policy, critic, reference, begun.parted)
+
+
+def newest_state(out: Path) -> Path | None:
+    """The newest state in a run's folder; None where there is none."""
+    found = [path for path in (out / STATES).glob(f"{_PREFIX}*.pt") if path.stem.removeprefix(_PREFIX).isdigit()]
+    return max(found, key=_number, default=None)
+
+
+def step_of(state: Path) -> int:
+    """Steps that were done when it was saved."""
+    return _number(state)
+
+
+def save_state(out: Path, step: int, state: dict[str, Any], *, keep: int) -> Path:
+    """Write a state beside the others, and only then under its name; then remove the oldest.
+
+    Args:
+        out: folder of the run.
+        step: steps that are done.
+        state: of tensors and plain values.
+        keep: states that stay, the newest ones.
+
+    Raises:
+        SetupError: it cannot be written, because the disk is full or otherwise.
+    """
+    folder = out / STATES
+    made = folder / f"{_PREFIX}{step:06d}.pt"
+    with as_a_whole(made) as written:
+        torch.save(state, written)
+    for old in sorted(folder.glob(f"{_PREFIX}*.pt"), key=_number)[:-keep]:
+        old.unlink()
+    return made
+
+
+def load_state(path: Path, *, device: torch.device) -> dict[str, Any]:
+    """Read a state.
+
+    Raises:
+        SetupError: it is damaged.
+    """
+    try:
+        return torch.load(path, map_location=device, weights_only=True)
+    except Exception as error:  # torch raises many kinds for a damaged file
+        raise SetupError(
+            f"{path} is damaged ({error}): remove it, and --resume continues from the previous one"
+        ) from error
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix(_PREFIX))

@@ -150,7 +150,7 @@ class Classes:
 
 
 class ReaderShape(BaseModel):
-    """Of the network; see `train.reader.model`."""
+    """Of the network; see `train.reader.reading`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,18 +1,37 @@
 """The rewards of "Learning When to Search" (its equations 6 to 12): format, queries, and an answer in two stages."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from train.evaluation.words import words
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.support.blocks import has_shape
-from train.rewards.support.concise import MODIFIERS, PREPOSITIONS, QUESTION_WORDS, is_concise
 from train.rewards.support.scores import Metric, score
 from train.rewards.support.searches import RewardedRound, rejected, rounds_of, without_repeats
 from train.rewards.support.vectors import cosines
 from train.rewards.task import Task
+
+QUESTION_WORDS: Final = tuple(
+    "what who whom whose which when where why how is are was were do does did can could would should".split()
+)
+PREPOSITIONS: Final = tuple(
+    "of in on at to for from by with about into onto over under between among during since until before after through"
+    " against within without near per via".split()
+)
+MODIFIERS: Final = tuple(
+    "please very really quite just exactly actually simply some any also currently possibly probably find search tell"
+    " give show me us i we information details".split()
+)
+
+
+def is_concise(query: str, *, without: Collection[str], most_words: int = 0) -> bool:
+    """Whether a query holds none of the words, and at most this many; 0 sets no limit."""
+    said = words(query)
+    return not (set(said) & set(without)) and (not most_words or len(said) <= most_words)
+
 
 THINK_ONCE = "thought (reflect |search information reflect ((thought )?search information reflect )*)answer "
 THINK_ALWAYS = "thought (reflect |search information reflect (thought search information reflect )*)answer "

@@ -30,6 +30,7 @@ from trl.trainer.utils import use_adapter  # noqa: E402
 from train.common.losses import likelihood_loss  # noqa: E402
 from train.common.precision import computes_bf16  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
+from train.models.pretrained import open_pretrained, padding_tokenizer  # noqa: E402
 from train.rl.batch import WeightedRow, by_length, filled, tensors  # noqa: E402
 from train.rl.live_server import by_nccl, joinable  # noqa: E402
 from train.rl.processes import all_gather, place  # noqa: E402
@@ -37,7 +38,6 @@ from train.rl.provider import BatchProvider, Figures, TrainingBatch  # noqa: E40
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.sharding import WholeCopy, check_shares, give_start, is_requested, keep_on_cpus, share_on_cpus  # noqa: E402
-from train.rl.start import opened  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
 _PASS: Final = 16_384
@@ -70,7 +70,8 @@ class RlTrainer(GRPOTrainer):
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         torch.manual_seed(recipe.seed)  # of a new adapter, the same in every process
         with joinable(recipe):
-            begun, tokenizer = opened(recipe)
+            begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=False)
+            tokenizer = padding_tokenizer(begun, recipe.start)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
             elif recipe.optimizer.bf16:  # what autocast leaves in float32 needs no more digits than the rest

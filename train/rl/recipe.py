@@ -15,7 +15,7 @@ from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.rl.credit import CreditSettings
 from train.rl.teacher_settings import TeacherSettings
-from train.safety.settings import Safety
+from train.safety.rules import Safety
 
 Algorithm = Literal["grpo", "gdpo", "dapo"]
 EngineName = Literal["embedded", "transformers", "vllm", "vllm-server"]

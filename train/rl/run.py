@@ -7,7 +7,8 @@ rollouts of every step), and at the end `hub/` with the model.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +27,20 @@ from train.rl.batch import (
     turn_advantages,
 )
 from train.rl.clock import Clock
-from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
 from train.rl.gain import gain_credit
 from train.rl.live import live_of
 from train.rl.live_server import ServerLive, by_nccl
 from train.rl.processes import all_gather, place
 from train.rl.provider import Figures, TrainingBatch
-from train.rl.recipe import RlRecipe
+from train.rl.recipe import Learning, RlRecipe
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.session import Around, OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 from train.rl.teacher import open_teacher, taught_rows
 from train.rl.trees import run_trees
+from train.safety.rules import Collapsed
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -263,3 +264,69 @@ class RlRun:
             if self._rank == 0:
                 save_hub(model, self.recipe, self.out, weights=weights)
         trainer.accelerator.end_training()  # older transformers have no `end`
+
+
+class BatchNotFilled(Collapsed):
+    """Round after round had no group whose rewards differ, so the batch cannot be filled."""
+
+
+@dataclass
+class DynamicSampling:
+    """The rounds of one step. Without dynamic sampling there is one, and all its groups are kept.
+
+    DAPO (2503.14476, section 3.2) samples until the batch is full of groups whose rewards differ. Every process makes
+    the same decisions, because all of them see the same counts.
+    """
+
+    learning: Learning
+    wanted: int
+    """Groups that a process contributes to the batch."""
+    round: int = field(default=0, init=False)
+    """Rounds that have ended."""
+    _groups: int = field(default=0, init=False)
+    _found: int = field(default=0, init=False)
+    _idle: int = field(default=0, init=False)
+
+    def sizes(self, kept: Sequence[int]) -> list[int]:
+        """The number of questions that each process asks in the next round; all 0: the step has what it learns from.
+
+        A process wants as many groups as it lacks; to fill the batch, for more where few groups teach something.
+
+        Args:
+            kept: groups that each process has so far.
+        """
+        missing = [max(0, self.wanted - have) for have in kept]
+        resample = self.learning.resampling
+        if self.round == 0:
+            return missing
+        if resample != "full":
+            return missing if self.round <= resample else [0] * len(missing)
+        return [min(self.wanted, ceil(lack * self._groups / max(1, self._found))) for lack in missing]
+
+    def ended(self, step: int, *, groups: int, found: int, kept: Sequence[int]) -> None:
+        """Count a round that has ended.
+
+        Args:
+            step: from 0.
+            groups: of the round, over all processes.
+            found: those of them whose rewards differ.
+            kept: groups that each process has now.
+
+        Raises:
+            BatchNotFilled: the batch is to be full, and the last rounds brought it no nearer.
+        """
+        self.round += 1
+        self._groups += groups
+        self._found += found
+        self._idle = 0 if found else self._idle + 1
+        full = self.filled(kept) == 1
+        if self.learning.resampling == "full" and not full and self._idle > self.learning.resample_patience:
+            raise BatchNotFilled(
+                f"the run stopped itself at step {step + 1}: {self._idle} rounds in a row had no group whose rewards "
+                f"differ, and the batch has {sum(kept)} of {self.wanted * len(kept)} groups: choose harder or easier "
+                "questions or another reward, or set `resample` to a number of rounds to learn from smaller batches"
+            )
+
+    def filled(self, kept: Sequence[int]) -> float:
+        """The share of the batch that there is."""
+        return sum(min(self.wanted, have) for have in kept) / (self.wanted * len(kept))

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
 from train.safety.figures import Figures
+from train.safety.probes import Probe
 
 
 class Collapsed(SetupError):
@@ -178,3 +179,31 @@ def check(rules: Iterable[Rule], history: Sequence[tuple[int, Figures]]) -> None
     for rule in rules:
         if why := rule.broken_by(history):
             raise Collapsed(f"the run stopped itself at step {history[-1][0]}: {why}")
+
+
+class Safety(BaseModel):
+    """What watches a run. Without an entry in the recipe: the default rules, and probes in little worlds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rules: tuple[Rule, ...] = ()
+    """Beside the default ones; one with the name of a default one replaces it."""
+    without: tuple[str, ...] = ()
+    """Names of default rules that do not hold here."""
+    probes: tuple[Probe, ...] = ()
+    """Queries whose answer is known; where the run searches a little world, it finds its own. Elsewhere name them."""
+    probe_every_steps: int = Field(default=1, ge=1)
+    probe_seconds: float = Field(default=20.0, gt=0)
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        known = [rule.name for rule in DEFAULT_RULES]
+        if unknown := sorted(set(self.without) - set(known)):
+            raise ValueError(f"there is no default rule {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+        return self
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The rules that hold, the recipe's own last."""
+        left_out = {*self.without, *(rule.name for rule in self.rules)}
+        return (*(rule for rule in DEFAULT_RULES if rule.name not in left_out), *self.rules)

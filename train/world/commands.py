@@ -102,7 +102,7 @@ def check(
     Example: cairn world validate --each 10000
     """
     from agent.cli.progress import Stages
-    from train.world.survey import check_folder, survey
+    from train.world.validate import check_folder, survey
 
     if (world is None) == (each == 0):
         raise typer.BadParameter("name a world, or give --each N", param_hint="DIR")

@@ -22,12 +22,11 @@ from agent.errors import CorpusError
 from agent.files.foreign import has_holes, open_file
 from agent.sources.arrays import load_array
 from agent.sources.corpus.documents import DocumentLine, DocumentReader, StoredPassage, numbered_lines, read_file
-from agent.sources.corpus.doubles import Doubles, find_doubles
 from agent.sources.corpus.finding import PARSED, FoundFiles, SkippedFile, SourceFile, spelled
 from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, FileEntry, IndexCard, read_card, read_entries
-from agent.sources.corpus.records import Records
+from agent.sources.corpus.records import Doubles, Records, find_doubles
 from agent.sources.extract.document import MAX_BYTES, unopened
-from agent.sources.extract.reader import FileReader
+from agent.sources.extract.pool import FileReader
 from agent.sources.extract.text import ExtractError, ReadingFailed
 
 _DOUBT_NS: Final = 2_000_000_000

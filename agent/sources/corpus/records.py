@@ -1,7 +1,8 @@
 """The stored passages of an index by row: JSON lines mapped into memory, so that processes share the pages."""
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -12,7 +13,10 @@ from pydantic import ValidationError
 from agent.errors import CorpusError
 from agent.files.foreign import open_file
 from agent.sources.corpus.documents import StoredPassage
-from agent.sources.corpus.finding import LINE_BYTES
+from agent.sources.corpus.finding import LINE_BYTES, SourceFile
+
+Row = tuple[int, StoredPassage, SourceFile]
+"""A passage by its number, and the file that it comes from."""
 
 LONGEST: Final = 8 * LINE_BYTES
 """Bytes of one stored passage: its fields are bounded, and JSON spells some characters with several bytes."""
@@ -79,3 +83,51 @@ class Records:
 
     def __exit__(self, *ending: object) -> None:
         self.close()
+
+
+@dataclass
+class Doubles:
+    """What gives way."""
+
+    rows: set[int] = field(default_factory=set[int])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    """Records of each file, by its name."""
+    first: dict[str, str] = field(default_factory=dict[str, str])
+    """The id of the first of them."""
+
+
+def find_doubles(rows: Callable[[], Iterable[Row]], twice: Sequence[bool]) -> Doubles:
+    """Which records give way to an earlier one of the same id, or to a passage of a file that is no JSON lines.
+
+    Args:
+        rows: gives all passages, in their order; is read twice.
+        twice: of each row, whether its id may occur twice.
+    """
+    owned = {document.id for row, document, file in rows() if twice[row] and file.kind != "lines"}
+    found = Doubles()
+    for record in _records(row for row in rows() if row[2].kind == "lines"):
+        ids = [document.id for row, document, _ in record if twice[row]]
+        if owned.isdisjoint(ids):
+            owned.update(ids)
+            continue
+        _, first, file = record[0]
+        found.rows.update(row for row, _, _ in record)
+        found.counts[file.name] = found.counts.get(file.name, 0) + 1
+        found.first.setdefault(file.name, first.document)
+    return found
+
+
+def _records(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """The passages of one record lie together, in the order of its text."""
+    record: list[Row] = []
+    for row in rows:
+        if record and not _goes_on(record[-1], row):
+            yield record
+            record = []
+        record.append(row)
+    if record:
+        yield record
+
+
+def _goes_on(last: Row, row: Row) -> bool:
+    return (last[2].name, last[1].document) == (row[2].name, row[1].document) and row[1].start > last[1].start

@@ -1,7 +1,7 @@
 """A whole document for an index: its text, faithful to headings and pages; here of HTML and PDF, beside of other kinds.
 
 Whatever a parser trips over becomes `ExtractError`, a sentence. A parser may also run for very long or eat all memory:
-what strangers wrote is read by these functions in a process that can be killed (`agent.sources.extract.reader`).
+what strangers wrote is read by these functions in a process that can be killed (`agent.sources.extract.pool`).
 """
 
 import codecs

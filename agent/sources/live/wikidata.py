@@ -31,10 +31,20 @@ from agent.sources.kg.triples import GraphTriple, to_passages
 from agent.sources.kg.words import asks, fold, meanings, stems
 from agent.sources.limits import Limits
 from agent.sources.live.mentions import item_ids, mentions
-from agent.sources.live.sparql import BASE as SPARQL_BASE
-from agent.sources.live.sparql import DEADLINE_SECONDS, QueryService, Row, incoming_query, is_sparql, row_passages
 from agent.sources.live.wikibase import ItemStatement, Value, entity_id, worth_showing
-from agent.sources.live.wikibase_api import FoundItem, Names, WikibaseApi, together
+from agent.sources.live.wikibase_api import BASE as SPARQL_BASE
+from agent.sources.live.wikibase_api import (
+    DEADLINE_SECONDS,
+    FoundItem,
+    Names,
+    QueryService,
+    Row,
+    WikibaseApi,
+    incoming_query,
+    is_sparql,
+    row_passages,
+    together,
+)
 
 BASE: Final = "https://www.wikidata.org"
 LIMITS: Final = Limits(concurrency=2, requests=1.0, per_seconds=1.0, timeout_seconds=20.0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPORT: Final = Path("docs/bench/fills.md")
 CODE: Final = (
-    "agent/loop/fills.py",
+    "agent/loop/search_round.py",
     "agent/loop/loop.py",
     "agent/world",
     "lab/benchmarks/fills",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
-from agent.policies.wrapped import WrappedPolicy
 from agent.protocols import TextProtocol
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Author, Segment
+from train.rl.replay import WrappedPolicy
 from train.sft.episodes import Episode
 
 UNPLANNED = "?"

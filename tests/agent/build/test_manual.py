@@ -14,7 +14,7 @@ from agent.build.sources import uses_manual, uses_world
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from agent.sources.base import SearchRequest
-from server.ui.examples import ABOUT_CAIRN, examples_of
+from server.ui.routes import ABOUT_CAIRN, examples_of
 
 
 @pytest.fixture(autouse=True)

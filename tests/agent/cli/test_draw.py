@@ -3,8 +3,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from agent.cli.closing import cited_passages, closing_line, ending
-from agent.cli.draw import TraceView
+from agent.cli.draw import TraceView, cited_passages, closing_line, ending
 from agent.errors import Failure
 from agent.evidence import Passage
 from agent.plan import Filter, Node, Plan

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.doctor.checks import checks_of
-from agent.doctor.models import check_model, check_transformers
+from agent.doctor.checks import check_model, check_transformers, checks_of
 from agent.doctor.run import CheckResult, examine
 from agent.settings import load_settings
 from tests.shipped import HUB
@@ -35,7 +34,7 @@ def test_a_name_on_the_hub_is_not_requested():
 
 
 def test_without_torch_the_fix_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("agent.doctor.models.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("agent.doctor.checks.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert checked(str(HUB)).fix == "pip install 'cairn-search[train]'"
 
 
@@ -47,7 +46,7 @@ def test_a_policy_without_its_model_is_a_finding():
 
 
 def test_without_vllm_the_fix_says_both_ways_to_get_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("agent.doctor.models.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("agent.doctor.checks.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     checks = checks_of(load_settings(policy="vllm", model=str(HUB)))
     (finding,) = asyncio.run(examine([check for check in checks if check.name == "policy"]))
     assert finding.state == "bad"
@@ -56,7 +55,7 @@ def test_without_vllm_the_fix_says_both_ways_to_get_it(monkeypatch: pytest.Monke
 
 
 def test_a_model_for_vllm_is_looked_at_without_loading_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("agent.doctor.models.find_spec", lambda name: object())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("agent.doctor.checks.find_spec", lambda name: object())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     checks = checks_of(load_settings(policy="vllm", model=str(HUB)))
     (finding,) = asyncio.run(examine([check for check in checks if check.name == "policy"]))
     assert (finding.state, finding.says) == ("ok", "cairn-tiny-v2 can be read; its context takes 3,072 tokens")

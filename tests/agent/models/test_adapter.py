@@ -12,8 +12,8 @@ import pytest
 from agent.errors import CheckpointError
 from agent.models.adapter import CONFIG, WEIGHTS, merged, open_adapter
 from agent.models.base import open_base
+from agent.models.ready import write_hub
 from agent.models.safetensors_file import Floats, write_safetensors
-from agent.models.to_hub import write_hub
 from tests.agent.models.case import RandomWeights, hub_model, small_shape, write_small
 
 MODULES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")

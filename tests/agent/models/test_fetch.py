@@ -18,7 +18,7 @@ from agent.models import wheel
 from agent.models.base import open_base
 from agent.models.cache import ModelCache, Progress
 from agent.models.fetch import at_hand, fetch, known_as, obtain
-from agent.models.to_hub import write_hub
+from agent.models.ready import write_hub
 from agent.models.wheel import DEFAULT, KNOWN, SMOLLM2, WheelModel, download, unpack
 from tests.agent.models.case import real_gguf, write_small
 

@@ -12,10 +12,10 @@ import pytest
 
 from agent.errors import CheckpointError
 from agent.models.base import Base, open_base
+from agent.models.ready import write_hub
 from agent.models.safetensors_file import Floats
 from agent.models.shape import Kind
 from agent.models.to_ct2 import MOST_INT8, Quantization, to_int8, write_ct2
-from agent.models.to_hub import write_hub
 from agent.policies.base import Sampling
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy

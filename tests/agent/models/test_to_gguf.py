@@ -11,10 +11,10 @@ import pytest
 from agent.errors import CheckpointError
 from agent.models.base import open_base
 from agent.models.gguf_file import open_gguf
+from agent.models.ready import write_hub
 from agent.models.safetensors_file import Floats
 from agent.models.shape import Kind
 from agent.models.to_gguf import Packing, export_gguf, write_gguf
-from agent.models.to_hub import write_hub
 from tests.agent.models.case import KINDS, RandomWeights, hub_log_probabilities, hub_model, small_shape, write_small
 from tests.shipped import CT2, HUB
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agent.models.base import open_base
+from agent.models.ready import write_hub
 from agent.models.shape import Kind
-from agent.models.to_hub import write_hub
 from agent.policies.hub_form import open_hub_form
 from tests.agent.models.case import KINDS, TEMPLATE, hub_log_probabilities, hub_model, real_gguf, write_small
 

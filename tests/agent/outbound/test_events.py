@@ -5,7 +5,7 @@ import asyncio
 import httpx2
 import pytest
 
-from agent.outbound.events import event_data
+from agent.outbound.client import event_data
 
 pytestmark = pytest.mark.anyio
 EVENTS = 5_000

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policies.chat_turn import ChatTurn
+from agent.policies.openai_chat import ChatTurn
 from agent.protocols import TextProtocol, protocol_named
 from agent.protocols.parse import Block, TagReader
 

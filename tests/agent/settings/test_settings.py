@@ -45,7 +45,7 @@ def test_a_flag_that_says_nothing_leaves_the_setting_alone():
 def test_budgets_of_several_layers_join(monkeypatch: pytest.MonkeyPatch):
     write("[budgets]\nrounds = 2\nseconds = 9.5")
     monkeypatch.setenv("CAIRN_BUDGETS__ROUNDS", "7")
-    budgets = load_settings(budgets={"searches": 3}).budgets
+    budgets = load_settings(budgets={"searches": 3, "rounds": None, "seconds": None}).budgets
     assert (budgets.rounds, budgets.seconds, budgets.searches) == (7, 9.5, 3)
 
 

@@ -19,7 +19,7 @@ from lab.reproduce.papers import all_arms, directions_of, trainings
 from lab.reproduce.training import WEIGHTS, keep_state, newest
 from lab.reproduce.worlds import evaluation_world
 from tests.lab.reproduce.small import HUB, small_study
-from train.ppo.states import save_state
+from train.ppo.run import save_state
 
 pytestmark = pytest.mark.train
 

@@ -16,10 +16,8 @@ from server.chat.service import Service
 from server.evidence.sentences import step_sentence
 from server.evidence.service import EvidenceService
 from server.http.stream import Runs
-from server.mcp.calls import Calls
-from server.mcp.capped import capped
+from server.mcp.calls import Calls, capped, run_reporting
 from server.mcp.jobs import Jobs
-from server.mcp.progress import run_reporting
 from server.runs.manager import RunManager
 from server.store import RunStore
 from server.store.database import Database

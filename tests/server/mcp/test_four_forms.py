@@ -23,7 +23,7 @@ from tests.server.live import make_service, serving
 ROOT = str(Path(__file__).parents[3])
 STDIO = """
 import asyncio
-from server.mcp.stdio import serve_stdio
+from server.mcp.commands import serve_stdio
 from tests.server.live import make_service
 asyncio.run(serve_stdio(make_service()))
 """

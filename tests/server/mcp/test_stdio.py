@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "agent.cli", "mcp"]
 SLOW = """
 import asyncio, sys
 from dataclasses import replace
-from server.mcp.stdio import serve_stdio
+from server.mcp.commands import serve_stdio
 from tests.server.live import Hanging, make_service
 
 class Reporting(Hanging):

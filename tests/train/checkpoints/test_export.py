@@ -161,8 +161,7 @@ def test_an_export_takes_the_file_of_a_protocol_of_its_own_along(hub: Path, tmp_
 def test_a_protocol_of_ones_own_goes_with_the_checkpoint_and_its_folder_alone_serves_it(
     hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from train.checkpoints.export import describe, export_checkpoint
-    from train.checkpoints.own_protocols import as_toml
+    from train.checkpoints.export import as_toml, describe, export_checkpoint
 
     own, given = Path(shutil.copytree(hub, tmp_path / "model")), tmp_path / "given.toml"
     given.write_text(as_toml(protocol_named("evidence").model_copy(update={"name": "mine"})), encoding="utf-8")

@@ -4,7 +4,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.protocols import load_protocol, profile_names, protocol_named, protocol_names
-from train.checkpoints.own_protocols import as_toml, put_beside
+from train.checkpoints.export import as_toml, put_beside
 
 PAPERS = sorted((Path(__file__).parents[3] / "train" / "recipes" / "papers").glob("*.protocol.toml"))
 

@@ -6,8 +6,8 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 
 import torch
 
-from train.common import muon
-from train.common.muon import Muon
+from train.sft import optimizers
+from train.sft.optimizers import Muon
 
 pytestmark = pytest.mark.train
 
@@ -22,7 +22,7 @@ def after_steps(
     for step in range(steps):
         for weight in weights:
             weight.grad = torch.randn(weight.shape, generator=drawn)
-        monkeypatch.setattr(muon, "has_bf16", lambda step=step: bf16[step])
+        monkeypatch.setattr(optimizers, "has_bf16", lambda step=step: bf16[step])
         optimizer.step()
     return [weight.detach() for weight in weights], [kept["momentum_buffer"] for kept in optimizer.state.values()]
 
@@ -39,7 +39,7 @@ def test_an_update_in_float32_is_torch_s_but_for_its_rounding(mixed: list[bool],
 
 
 def test_a_weight_without_a_gradient_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(muon, "has_bf16", lambda: False)
+    monkeypatch.setattr(optimizers, "has_bf16", lambda: False)
     weights = [torch.nn.Parameter(torch.ones(4, 6)) for _ in range(2)]
     weights[0].grad = torch.ones(4, 6)
     Muon(weights, lr=0.1, weight_decay=0.01).step()

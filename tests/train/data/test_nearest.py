@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from train.data.bundles import Mask, Nearest
 from train.data.folder import Array
-from train.data.nearest import Mask, Nearest
 
 DIMENSIONS = 3
 ROWS = st.lists(st.lists(st.integers(-4, 4), min_size=DIMENSIONS, max_size=DIMENSIONS), min_size=1, max_size=12)

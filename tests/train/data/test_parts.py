@@ -14,9 +14,9 @@ from agent.errors import CorpusError, SetupError
 from tests.train.data.made import recipe_for, write_docs
 from tests.train.data.scripted import topics
 from train.data.bundles import bundled
-from train.data.curriculum import ordered
 from train.data.documents import check_sources, read_documents, without_thin
 from train.data.duplicates import shingles, without_near_duplicates
+from train.data.finish import ordered
 from train.data.folder import Array, Folder, Step
 from train.data.prompts import read_answer, read_written, write_task
 from train.data.recipe import DataRecipe, Kind

@@ -11,11 +11,10 @@ from agent.world import Question, World, load_world
 from tests.train.data.made import lines, recipe_for
 from train.data.build import build
 from train.data.built import read_built
-from train.data.checking import Which, check_list
-from train.data.exact import ExactFilters
+from train.data.by_grammar import Grammar
+from train.data.checking import ExactFilters, Which, check_list
 from train.data.finish import Finished, finished
 from train.data.folder import Folder
-from train.data.grammar import Grammar
 from train.data.inputs import WorldInput
 from train.data.records import Bundle, Candidate
 from train.data.steps import Made, Steps

@@ -8,9 +8,9 @@ import pytest
 
 from tests.train.expert.test_extract import ARTICLES
 from tests.train.expert.test_rows import said
+from train.expert.composed import nested
 from train.expert.extract import described
 from train.expert.library import Library
-from train.expert.nested import nested
 from train.expert.plan import PlannedQuestion
 from train.expert.reading import SolvedQuestion
 from train.expert.rows import RowOptions, RowsReport, choices, rows_of

@@ -11,7 +11,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from tests.train.starts import start  # noqa: E402 - only where torch is
-from train.models.low_rank import use_low_rank  # noqa: E402
+from train.models.adapters import use_low_rank  # noqa: E402
 
 pytestmark = [
     pytest.mark.train,

@@ -19,8 +19,12 @@ from tests.fixtures.make_engine import make_hub  # noqa: E402
 from tests.train.rl.failing import Dying, full_disk_from  # noqa: E402
 from tests.train.rl.small import HUB  # noqa: E402
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe  # noqa: E402
-from train.ppo.run import PpoRun  # noqa: E402
-from train.ppo.states import newest_state, save_state, step_of  # noqa: E402
+from train.ppo.run import (  # noqa: E402
+    PpoRun,
+    newest_state,
+    save_state,
+    step_of,
+)
 from train.safety.manifest import read_manifest  # noqa: E402
 
 pytestmark = pytest.mark.train

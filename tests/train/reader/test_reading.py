@@ -15,9 +15,8 @@ from lab.reader.examples import Example
 from lab.reader.run import ReaderRun, answer_loss
 from tests.lab.reader.test_examples import small
 from train.evaluation.metrics import exact_match
-from train.reader.model import CHANNELS, relations
 from train.reader.pages import UNKNOWN, Classes, ReaderPage, ReaderShape, Sheet, Span, head_of, lay_out
-from train.reader.reading import TrainedReader, make_reader, to_rows
+from train.reader.reading import CHANNELS, TrainedReader, make_reader, relations, to_rows
 from train.reader.words import ReaderVocabulary
 from train.safety.manifest import read_manifest
 from train.world.shards import make_world

@@ -7,8 +7,8 @@ pytest.importorskip("torch")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.rl.dynamic import BatchNotFilled, DynamicSampling
 from train.rl.recipe import Learning
+from train.rl.run import BatchNotFilled, DynamicSampling
 
 pytestmark = pytest.mark.train
 

@@ -8,7 +8,7 @@ from agent.build.agent import build_protocol
 from agent.protocols import protocol_named
 from agent.settings import load_settings
 from tests.train.rl.small import PAIR, hot_checkpoint, recipe
-from train.checkpoints.own_protocols import as_toml
+from train.checkpoints.export import as_toml
 from train.rl.run import RlRun
 
 pytestmark = pytest.mark.train

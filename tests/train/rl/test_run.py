@@ -24,9 +24,8 @@ from tests.fixtures.make_engine import make_hub  # noqa: E402
 from tests.train.rl.failing import Dying, Hopeless, Lucky, full_disk_from  # noqa: E402
 from tests.train.rl.small import PAIR, brief, hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
-from train.rl.dynamic import BatchNotFilled  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.run import RlRun  # noqa: E402
+from train.rl.run import BatchNotFilled, RlRun  # noqa: E402
 from train.rl.session import TRACES, Around, training_session  # noqa: E402
 from train.rl.states import newest_state, updates_of  # noqa: E402
 from train.rl.tasks import Tasks  # noqa: E402

@@ -33,8 +33,8 @@ from agent.trace.samples import to_samples  # noqa: E402
 from tests.agent.models.case import real_gguf  # noqa: E402
 from tests.agent.policies.vllm_case import ServerProcess, free_port, started_server  # noqa: E402
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
+from train.commands import rl  # noqa: E402
 from train.rl.batch import WeightedRow  # noqa: E402
-from train.rl.commands import rl  # noqa: E402
 from train.rl.recipe import RlRecipe, read_rl_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.states import newest_state  # noqa: E402

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from train.safety.rules import DEFAULT_RULES, Collapsed, Rule, check
-from train.safety.settings import Safety
+from train.safety.rules import DEFAULT_RULES, Collapsed, Rule, Safety, check
 
 CLOSED = Rule(name="no answers", figure="answer/closed_share", below=0.5, steps=3, fix="go back")
 

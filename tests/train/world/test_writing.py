@@ -12,8 +12,7 @@ from agent.world.difficulty import Difficulty
 from agent.world.records import Document, Question
 from agent.world.store import folder_of, read_card
 from train.world.shards import make_world
-from train.world.survey import TYPES, check_folder, survey
-from train.world.validate import WorldCheck, WorldTally, validate
+from train.world.validate import TYPES, WorldCheck, WorldTally, check_folder, survey, validate
 from train.world.writing import build_world
 
 

@@ -8,9 +8,17 @@ from pydantic import ConfigDict
 
 from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets.base import AnswerAliases, PublishedQuestion, Row
-from train.evaluation.datasets.choice import ChoiceRow, is_choice
 from train.evaluation.datasets.multihop import Hotpot, MoreHop, Musique, TwoWiki
-from train.evaluation.datasets.open_domain import Bamboogle, FlashRag, FramesRow, NaturalQuestions, PopQa, TriviaQa
+from train.evaluation.datasets.open_domain import (
+    Bamboogle,
+    ChoiceRow,
+    FlashRag,
+    FramesRow,
+    NaturalQuestions,
+    PopQa,
+    TriviaQa,
+    is_choice,
+)
 
 
 class CairnQuestion(PublishedQuestion):

@@ -9,7 +9,7 @@ import pytest
 
 from agent.outbound.llm import LlmClient
 from agent.outbound.retries import Retries
-from agent.policies.ladder.memory import DAYS, Remembered, recall, remember
+from agent.policies.ladder.choosing import DAYS, Remembered, recall, remember
 from agent.policies.openai_policy import OpenAiPolicy
 from tests.agent.policies.chat_server import Refusal, chat_server
 from tests.agent.policies.ladder.test_rollouts import EXAM_BY_TOOLS

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent.policies.ladder import plain
 from agent.policies.ladder.moves import CitedSentence, SearchMove
-from agent.policies.ladder.parts import choices_of, parts_of, wants_short, wants_yes_or_no
+from agent.policies.ladder.plain import choices_of, parts_of, wants_short, wants_yes_or_no
 from agent.policies.ladder.state import SearchedRound, State, numbered
 
 PASSAGES = (

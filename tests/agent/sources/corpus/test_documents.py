@@ -7,7 +7,7 @@ import pytest
 from agent.errors import CorpusError
 from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, read_file
 from agent.sources.corpus.finding import find_files
-from agent.sources.extract.reader import FileReader
+from agent.sources.extract.pool import FileReader
 from agent.sources.extract.text import ExtractError
 from tests.agent.sources.extract.files import make_pdf
 from tests.agent.sources.extract.packages import cell, docx_parts, packed, pptx_parts, shape, words, xlsx_parts

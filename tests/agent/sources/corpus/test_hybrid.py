@@ -19,8 +19,7 @@ from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.corpus.build import Dense
 from agent.sources.corpus.dense import DENSE, DenseIndex, build_dense
 from agent.sources.corpus.encoder import Encoder
-from agent.sources.corpus.hybrid import HybridSource, fuse_rows, open_corpus
-from agent.sources.corpus.rerank import Pair, Reranker
+from agent.sources.corpus.hybrid import HybridSource, Pair, Reranker, fuse_rows, open_corpus
 from agent.sources.corpus.source import CorpusSource, build_index
 from tests.agent.sources.corpus.encoding import MINILM, WordEncoder, needs_faiss, needs_model, tiny_cross_encoder
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.errors import SetupError
-from agent.sources.corpus.model_files import check_model
+from agent.sources.corpus.encoder import check_model
 
 
 def folder_with(path: Path, **files: Any) -> Path:

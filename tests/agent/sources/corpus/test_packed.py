@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sources.corpus.libraries import need
-from agent.sources.corpus.packed import ROW, Packing
+from agent.sources.corpus.traced import ROW, Packing
 from tests.agent.sources.corpus.encoding import needs_model
 
 pytestmark = needs_model

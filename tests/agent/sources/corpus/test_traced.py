@@ -7,8 +7,7 @@ import pytest
 
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.libraries import need
-from agent.sources.corpus.packed import Packing
-from agent.sources.corpus.traced import _FIRST_POSITION, traced  # pyright: ignore[reportPrivateUsage]
+from agent.sources.corpus.traced import _FIRST_POSITION, Packing, traced  # pyright: ignore[reportPrivateUsage]
 from tests.agent.sources.corpus.encoding import MINILM, needs_model, tiny_encoder
 
 pytestmark = needs_model

@@ -6,7 +6,7 @@ from time import perf_counter, sleep
 
 import pytest
 
-from agent.sources.extract.reader import FileReader
+from agent.sources.extract.pool import FileReader
 from agent.sources.extract.text import Extracted, ExtractError
 from tests.agent.sources.extract.files import make_pdf
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sources.kg.mentions import find_mentions
+from agent.sources.kg.source import find_mentions
 from agent.sources.kg.store import Graph
 from tests.agent.sources.kg.graphs import FILMS, make_graph
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.sources.base import SearchResult
 from agent.sources.live.mediawiki import read_pages
-from agent.sources.live.sparql import read_rows
+from agent.sources.live.wikibase_api import read_rows
 from tests.agent.sources.live.apiserver import Reply, json_reply
 from tests.agent.sources.live.knowledge import FIXTURES, FakeWikidata, answered, arxiv, fixture, recorded, wikidata
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sources.live.mentions import MAX_MENTIONS, item_ids, mentions
-from agent.sources.live.sparql import incoming_query, is_sparql
 from agent.sources.live.wikibase import format_time, read_claims, read_statements
+from agent.sources.live.wikibase_api import incoming_query, is_sparql
 from tests.agent.sources.live.knowledge import day, rest_value, statement
 
 

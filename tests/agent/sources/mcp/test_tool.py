@@ -7,7 +7,7 @@ from mcp_types import CallToolResult, TextContent, Tool
 
 from agent.errors import SourceError
 from agent.sources.mcp.results import listed_rows, rows_of_result
-from agent.sources.mcp.tool import QueryCall, chosen_call
+from agent.sources.mcp.source import QueryCall, chosen_call
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.sources.pages.addresses import is_public
-from agent.sources.pages.guard import Guard
+from agent.sources.pages.guard import Guard, is_public
 
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
 

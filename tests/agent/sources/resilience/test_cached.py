@@ -7,8 +7,7 @@ from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult, ask, credits_of
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import EMPTY_SECONDS, Cached
-from agent.sources.resilience.fallback import Fallback
-from agent.sources.resilience.guard import Guarded
+from agent.sources.resilience.resilient import Fallback, Guarded
 from agent.sources.resilience.store import AnswerStore, open_store
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run

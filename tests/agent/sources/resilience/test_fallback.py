@@ -3,8 +3,7 @@ import pytest
 from agent.errors import SourceError, SourceErrorKind
 from agent.sources.base import SearchRequest, SearchResult, ask
 from agent.sources.limits import Limits
-from agent.sources.resilience.fallback import Fallback
-from agent.sources.resilience.guard import Guarded
+from agent.sources.resilience.resilient import Fallback, Guarded
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run
 

@@ -5,8 +5,8 @@ import pytest
 from agent.errors import SourceError, SourceErrorKind
 from agent.sources.base import SearchRequest, SearchResult, ask
 from agent.sources.limits import Limits
-from agent.sources.resilience.guard import AUTH_SECONDS, QUOTA_SECONDS, Guarded
 from agent.sources.resilience.limiter import RateLimiter, bucket
+from agent.sources.resilience.resilient import AUTH_SECONDS, QUOTA_SECONDS, Guarded
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, most_in_window, passage
 from tests.virtual_clock import now, run
 
