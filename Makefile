@@ -63,6 +63,8 @@ long: $(DEV)/.installed $(VLLM)/.installed  ## Run the studies that CI leaves ou
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)
 	$(VLLM)/bin/python -m pytest -m "long and vllm" -W default --durations=0 --durations-min=1 $(ARGS) tests/train/rl
 
+# Threads of an engine that has nothing to do sleep: they would spin on the cores that the trainer beside it needs.
+vllm: export OMP_WAIT_POLICY = PASSIVE
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
 	$(VLLM)/bin/python -m pytest -n 2 $(SHARED) -m "vllm and not long" -W default $(ARGS) tests/agent/policies tests/server/test_general_vllm.py tests/server/test_small_engines.py tests/train/rl
 

@@ -6,7 +6,7 @@ file `multiprocessing.py` there would run. `PYTHONSAFEPATH` takes it off, for ev
 
 import sys
 from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
 from typing import Final
 
 from agent.settings import environment_of_children
@@ -34,3 +34,21 @@ def spawning() -> SafeContext:
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # a Python of its own, which the first lock would start
     return SafeContext()
+
+
+def preloaded(*modules: str) -> BaseContext:
+    """Processes that begin with modules imported, where the system is Linux: elsewhere they are spawned.
+
+    They are forked from a fresh Python that has imported the modules and done nothing else. It ends with this process,
+    for all of which the first call chooses the modules.
+    """
+    if sys.platform != "linux":
+        return spawning()
+    from multiprocessing import forkserver
+    from multiprocessing.context import ForkServerContext
+
+    forkserver.set_forkserver_preload([*modules])
+    with environment_of_children(SAFE_PATH):
+        resource_tracker.ensure_running()
+        forkserver.ensure_running()
+    return ForkServerContext()

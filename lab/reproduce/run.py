@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from agent.errors import CorpusError, SetupError
-from agent.parallel.processes import spawning
+from agent.parallel.processes import preloaded
 from agent.sources.corpus.folder import locked
 from lab.reproduce.design import QuestionList
 from lab.reproduce.evaluating import ANSWERS
@@ -161,10 +161,10 @@ class _Going:
         self.say(f"{job.name}: {shown} ({seconds:.0f} s); {done} of {len(self.jobs)}, {left:.0f} core minutes left")
 
     def _side_by_side(self, processes: int) -> None:
-        spawn = spawning()
+        trainers = preloaded("lab.reproduce.training", "lab.reproduce.work")
         running: dict[Future[Figures | None], Job] = {}
         # Each job has a process of its own, so that nothing of it is left in memory.
-        with ProcessPoolExecutor(processes, mp_context=spawn, max_tasks_per_child=1) as pool:
+        with ProcessPoolExecutor(processes, mp_context=trainers, max_tasks_per_child=1) as pool:
             try:
                 while True:
                     while len(running) < processes and (job := self._next()):

@@ -7,20 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from agent.parallel.processes import SAFE_PATH, spawning
+from agent.parallel.processes import SAFE_PATH, preloaded, spawning
 from agent.settings import environment_of_children
 
 PROGRAM = """
 import sys
 sys.path[:] = [path for path in sys.path if path]
-from agent.parallel.processes import spawning
+from agent.parallel.processes import preloaded, spawning
 from agent.parallel.workers import ProcessWorkers
+from concurrent.futures import ProcessPoolExecutor
 import math
 if __name__ == "__main__":
     workers = ProcessWorkers(2)
     print(workers.submit(math.sqrt, 4).result())
     workers.close()
     lock = spawning().Lock()
+    with ProcessPoolExecutor(1, mp_context=preloaded("wave")) as pool:
+        print(pool.submit(math.sqrt, 9).result())
     import os
     print(os.path.exists("mark"))
 """
@@ -46,7 +49,7 @@ def test_neither_a_worker_nor_the_tracker_of_its_locks_imports_from_the_current_
     program = tmp_path / "program" / "main.py"
     program.write_text(PROGRAM, encoding="utf-8")
     done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == ["2.0", "False"], done.stderr
+    assert done.stdout.splitlines() == ["2.0", "3.0", "False"], done.stderr
 
 
 def _path() -> list[str]:
@@ -56,3 +59,14 @@ def _path() -> list[str]:
 def test_a_pool_works_in_it():
     with ProcessPoolExecutor(1, mp_context=spawning()) as pool:
         assert "" not in pool.submit(_path).result()
+
+
+def _has_wave() -> bool:
+    return "wave" in sys.modules
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are spawned")
+def test_processes_begin_with_what_was_loaded_for_all_of_them_which_this_one_has_not():
+    with ProcessPoolExecutor(1, mp_context=preloaded("wave"), max_tasks_per_child=1) as pool:
+        assert [pool.submit(_has_wave).result() for _ in range(2)] == [True, True]
+    assert not _has_wave()
