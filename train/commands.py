@@ -1,7 +1,8 @@
 """`cairn train` and `cairn checkpoint`. Torch is imported only by a command that needs it."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -170,14 +171,14 @@ def rl(
     if threads:
         torch.set_num_threads(threads)
     run = RlRun(settings, out, threads=threads)
-    if not _watched_rl(run, resume=resume):
+    if not _watched_steps(run, lambda step: f"searches {step.get('search/mean', 0):.2f}", resume=resume):
         raise stopped_early(out)
     print_trained(out / "hub")
     leave()
 
 
-def _watched_rl(run: "RlRun", *, resume: bool) -> bool:
-    """Run with a progress bar over steps."""
+def _watched_steps(run: "RlRun | PpoRun", says: Callable[[Mapping[str, float]], str], *, resume: bool) -> bool:
+    """Run with a progress bar over steps, and what the figures of the last one say."""
     with step_progress(run.recipe.steps, run.table) as show:
         dev = ""
 
@@ -185,8 +186,7 @@ def _watched_rl(run: "RlRun", *, resume: bool) -> bool:
             nonlocal dev
             if "trainer/dev_em" in figures:
                 dev = f", dev EM {figures['trainer/dev_em']:.3f}"
-            reward, searches = figures.get("reward/total", float("nan")), figures.get("search/mean", 0)
-            show(step, f"reward {reward:.3f}, searches {searches:.2f}{dev}")
+            show(step, f"reward {figures.get('reward/total', math.nan):.3f}, {says(figures)}{dev}")
 
         return run.go(on_step, resume=resume)
 
@@ -219,21 +219,9 @@ def ppo(
     if threads:
         torch.set_num_threads(threads)
     run = PpoRun(settings, out, threads=threads)
-    if not _watched_ppo(run, resume=resume):
+    if not _watched_steps(run, lambda step: f"entropy {step.get('trainer/entropy', math.nan):.3f}", resume=resume):
         raise stopped_early(out)
     print_trained(out / "hub")
-
-
-def _watched_ppo(run: "PpoRun", *, resume: bool) -> bool:
-    """Run with a progress bar over steps."""
-    with step_progress(run.recipe.steps, run.table) as show:
-
-        def on_step(step: int, figures: Mapping[str, float]) -> None:
-            reward, entropy = (figures.get(name, float("nan")) for name in ("reward/total", "trainer/entropy"))
-            dev = f", dev EM {figures['trainer/dev_em']:.3f}" if "trainer/dev_em" in figures else ""
-            show(step, f"reward {reward:.3f}, entropy {entropy:.3f}{dev}")
-
-        return run.go(on_step, resume=resume)
 
 
 @train_app.command("iterate")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from agent.protocols.base import TextProtocol
 from agent.sanitize.sanitize import unusual_tokens
@@ -210,3 +210,32 @@ async def open_context(
     """
     ready = await prepared(policy, protocol)
     return ready.open(protocol, question, history=history, date=date)
+
+
+P = TypeVar("P", bound=Policy)
+
+
+@dataclass(frozen=True)
+class WrappedPolicy(Generic[P]):
+    """A base for policies that change what another one samples: it has the name and the properties of `policy`.
+
+    A subclass defines `open` and `aclose`.
+    """
+
+    policy: P
+
+    @property
+    def name(self) -> str:
+        return self.policy.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self.policy.context_tokens
+
+    @property
+    def continues(self) -> bool:
+        return self.policy.continues
+
+    @property
+    def instructed(self) -> bool:
+        return self.policy.instructed

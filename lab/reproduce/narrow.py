@@ -5,11 +5,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from agent.errors import SetupError
-from agent.policies.base import Sampling
+from agent.policies.base import Sampling, WrappedPolicy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.token_context import Sampled, TokenContext
 from agent.protocols import TextProtocol
-from train.rl.replay import WrappedPolicy
 
 
 @dataclass(frozen=True)

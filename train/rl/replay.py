@@ -6,40 +6,14 @@ So nothing of a live rollout is copied: budgets, steps and context are those tha
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from agent.plan import Filter, Node
-from agent.policies.base import Chunk, Policy, Sampling, Spelled
+from agent.policies.base import Chunk, Policy, Sampling, Spelled, WrappedPolicy
 from agent.policies.token_context import TokenContext
 from agent.protocols.base import TextProtocol
 from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
 from agent.trace import Author, Gathered, Planned, Searched, Segment, Trace
 from train.rl.turns import observations, turn_count
-
-P = TypeVar("P", bound=Policy)
-
-
-@dataclass(frozen=True)
-class WrappedPolicy(Generic[P]):
-    """Has the name and the properties of `policy`; a subclass defines `open` and `aclose`."""
-
-    policy: P
-
-    @property
-    def name(self) -> str:
-        return self.policy.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self.policy.context_tokens
-
-    @property
-    def continues(self) -> bool:
-        return self.policy.continues
-
-    @property
-    def instructed(self) -> bool:
-        return self.policy.instructed
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from agent.policies.ladder.state import SearchedRound, State
 from agent.policies.openai_abilities import Abilities
 from agent.sanitize.text import shortened
 
-TOKENS: Final = 200
+_EXAM_TOKENS: Final = 200
 _QUESTION: Final = State("Where was the director of the film Aurora Falls born?")
 _FIRST: Final = SearchMove(("director of Aurora Falls",))
 _FILM: Final = (
@@ -37,9 +37,9 @@ _PERSON: Final = "[3] Lina Orr — Lina Orr (born 4 May 1950 in Trieste) is an I
 _AFTER_ONE: Final = State(_QUESTION.question, rounds=(SearchedRound(_FIRST, _FILM),))
 _AFTER_TWO: Final = State(_QUESTION.question, rounds=(SearchedRound(_FIRST, _FILM), SearchedRound(_SECOND, _PERSON)))
 
-DAYS: Final = 7
+REMEMBERED_DAYS: Final = 7
 """After which a model takes its exam again: another one may be served under the same name."""
-_BYTES: Final = 16 * 1024
+_REMEMBERED_BYTES: Final = 16 * 1024
 _EXAM: Final = 1
 """Of the exam and the prompts; another number makes what is remembered void."""
 
@@ -135,10 +135,10 @@ def recall(*model: str) -> Remembered | None:
         model: everything that distinguishes it from others: address, name, server.
     """
     try:
-        found = Remembered.model_validate_json(read_bounded(_file(model), most=_BYTES))
+        found = Remembered.model_validate_json(read_bounded(_file(model), most=_REMEMBERED_BYTES))
     except (OSError, ValidationError):
         return None
-    return found if 0 <= time.time() - found.at < DAYS * 86_400 else None
+    return found if 0 <= time.time() - found.at < REMEMBERED_DAYS * 86_400 else None
 
 
 def remember(rung: Rung, why: str, *model: str) -> None:
@@ -190,7 +190,7 @@ async def failing(endpoint: LlmClient, rung: SearchingRung) -> str:
     prompt = RUNG_PROMPTS[rung]
     for task in TASKS:
         messages, members = prompt.request(task.state)
-        reply = await ask(endpoint, messages, max_tokens=TOKENS, temperature=0, **members)
+        reply = await ask(endpoint, messages, max_tokens=_EXAM_TOKENS, temperature=0, **members)
         try:
             move = move_in(reply)
         except NoMove as why:

@@ -20,6 +20,7 @@ from agent.sources.resilience.limiter import LONGEST_SECONDS, NotTried, RateLimi
 from agent.sources.resilience.store import AnswerStore
 
 LONGEST_SHARE_SECONDS: Final = 60.0
+"""That one of several backends may use, also where the caller has longer."""
 TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout", "upstream", "parse", "bad_query")
 """Which kind names them all when every backend failed: first what a person must fix, last what the query is to blame
 for, since a query is only bad where every backend says so."""

@@ -5,13 +5,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agent.policies.base import Chunk, Context, Policy, Sampling
+from agent.policies.base import Chunk, Context, Policy, Sampling, WrappedPolicy
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Author, Segment
-from train.rl.replay import WrappedPolicy
 from train.sft.episodes import Episode
 
 UNPLANNED = "?"

@@ -9,7 +9,7 @@ import pytest
 
 from agent.outbound.llm import LlmClient
 from agent.outbound.retries import Retries
-from agent.policies.ladder.choosing import DAYS, Remembered, recall, remember
+from agent.policies.ladder.choosing import REMEMBERED_DAYS, Remembered, recall, remember
 from agent.policies.openai_policy import OpenAiPolicy
 from tests.agent.policies.chat_server import Refusal, chat_server
 from tests.agent.policies.ladder.test_rollouts import EXAM_BY_TOOLS
@@ -64,7 +64,7 @@ def test_what_is_remembered_is_for_the_user_alone_and_of_one_model(cache: Path):
 
 def _old(text: bytes) -> bytes:
     found = Remembered.model_validate_json(text)
-    return found.model_copy(update={"at": time.time() - DAYS * 86_400 - 1}).model_dump_json().encode()
+    return found.model_copy(update={"at": time.time() - REMEMBERED_DAYS * 86_400 - 1}).model_dump_json().encode()
 
 
 HARMS: list[Callable[[bytes], bytes]] = [
