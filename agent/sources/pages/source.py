@@ -22,6 +22,9 @@ LEAST_CHARS: Final = 80
 SHARE: Final = 0.95
 """Of the time that the caller still waits: the rest is for what comes after."""
 
+REST_SECONDS: Final = 0.15
+"""The rest is at least so long, or half of the time: on a busy machine the snippets are late by tens of milliseconds."""
+
 
 class WithPages:
     """A source that reads what it finds."""
@@ -56,7 +59,9 @@ class WithPages:
         Raises:
             SourceError: the source failed. A page that fails does not raise.
         """
-        end = asyncio.get_running_loop().time() + min(self._seconds, SHARE * request.seconds_left)
+        left = request.seconds_left
+        before_rest = max(left / 2, min(SHARE * left, left - REST_SECONDS))
+        end = asyncio.get_running_loop().time() + min(self._seconds, before_rest)
         found = await self._source.search(request)
         passages = list(found.passages)
         async with asyncio.TaskGroup() as group:
