@@ -143,11 +143,14 @@ class InterruptedLibrary:
     at: int
     again: bool = False
     library: Library = field(default_factory=Library)
+    pressed: bool = False
 
     async def search(self, request: SearchRequest) -> SearchResult:
         found = await self.library.search(request)
         if self.library.searches >= self.at:
-            os.kill(os.getpid(), signal.SIGINT)
+            if not self.pressed:  # sections search at the same time
+                self.pressed = True
+                os.kill(os.getpid(), signal.SIGINT)
             try:
                 await asyncio.sleep(60)
             finally:
