@@ -22,6 +22,7 @@ from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 
+gc.disable()  # while the tests are imported: what is loaded stays
 settings.register_profile("cairn", deadline=None)
 """A machine that is busy with something else makes no property wrong; pytest-timeout still bounds every test."""
 settings.load_profile("cairn")
@@ -62,6 +63,8 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

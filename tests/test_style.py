@@ -59,11 +59,11 @@ def unsafe_starts(path: Path, text: str, nodes: list[ast.AST]) -> Faults:
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="multiprocessing"), attr=name)) if name in BARE_STARTS:
-                yield f"{path}:{node.lineno} starts processes by itself; use agent.processes.spawning()"
+                yield f"{path}:{node.lineno} starts processes by itself; use agent.parallel.processes.spawning()"
             case ast.Call(func=ast.Name(id="ProcessPoolExecutor") | ast.Attribute(attr="ProcessPoolExecutor")) if (
                 not any(word.arg == "mp_context" for word in node.keywords)
             ):
-                yield f"{path}:{node.lineno} opens a pool; give it mp_context=agent.processes.spawning()"
+                yield f"{path}:{node.lineno} opens a pool; give it mp_context=agent.parallel.processes.spawning()"
             case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Call(args=elts):
                 for at, each in enumerate(elts):
                     following = elts[at + 1] if at + 1 < len(elts) else None

@@ -1,5 +1,6 @@
 """The `cairn` command: its root, how commands join it, and the one boundary where an error becomes a sentence."""
 
+import gc
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ COMMANDS: Final = "cairn.commands"
 _LAB: Final = ("bench", "reproduce")
 """What lab/ adds, which is no part of the package."""
 DEBUG: Final = "--debug"
+_COLLECT: Final = (10_000, 10, 10)
+"""New objects before Python looks for cycles among them, and so on: with its own 700, torch loads an eighth slower."""
 
 
 def main() -> None:
@@ -29,6 +32,7 @@ def main() -> None:
 
     default_environment(SAFE_PATH)
     guard_logs()
+    gc.set_threshold(*_COLLECT)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -1,10 +1,6 @@
-"""How much memory a supervised run takes, beside what was foretold: as a program, because a process has one peak.
-
-python -m tests.train.peak RECIPE OUT prints both as an object.
-"""
+"""How much memory a supervised run takes, beside what was foretold: for a process of its own, because it has one peak."""
 
 import json
-import sys
 from pathlib import Path
 
 import torch
@@ -20,15 +16,12 @@ def highest() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def main(recipe: str, out: str) -> None:
+def write_peak(recipe: Path, out: Path, said: Path) -> None:
+    """Train in `out`, and write both into the file `said` as an object."""
     torch.set_num_threads(1)
-    run = SftRun(read_recipe(Path(recipe)), Path(out))
+    run = SftRun(read_recipe(recipe), out)
     foretold = memory_of(run)
     speed_of(run)
     run.run(lambda _: None)
-    said = {"weights": foretold.weights, "more": foretold.more, "program": foretold.program, "peak": highest()}
-    sys.stdout.write(json.dumps(said))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    figures = {"weights": foretold.weights, "more": foretold.more, "program": foretold.program, "peak": highest()}
+    said.write_text(json.dumps(figures), encoding="utf-8")

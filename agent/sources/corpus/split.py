@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from typing import Final, cast
 
 from agent.sources.titles import BETWEEN_TITLES
@@ -23,7 +24,7 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
     """Give (title, start, end) of what stands under each heading; the title is the path of headings down to it."""
     path: list[tuple[int, str]] = []
     start, at, fence = 0, 0, ""
-    for line in text.splitlines(keepends=True):
+    for line in StringIO(text, newline=""):  # splitlines() would end a line at U+2028, too
         mark = _FENCE.match(line)
         if mark and not fence and mark[1][0] == "`" and "`" in line[mark.end() :]:
             mark = None  # code inside of a line

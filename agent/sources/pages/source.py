@@ -23,7 +23,7 @@ SHARE: Final = 0.95
 """Of the time that the caller still waits: the rest is for what comes after."""
 
 REST_SECONDS: Final = 0.15
-"""The rest is at least so long, or half of the time: on a busy machine the snippets are late by tens of milliseconds."""
+"""The rest is at least so long, or half of the time: on a busy machine snippets are late by tens of milliseconds."""
 
 
 class WithPages:

@@ -1,4 +1,4 @@
-"""What is particular about an arm: the oracle, question lists from builds, protocols of its own, worlds of a kind."""
+"""What is particular about an arm: the oracle, protocols of its own, worlds of a kind."""
 
 from pathlib import Path
 
@@ -14,12 +14,10 @@ from lab.reproduce.design import ORACLE, SHIPPED, Arm
 from lab.reproduce.evaluating import evaluate
 from lab.reproduce.papers import trainings
 from lab.reproduce.protocols import changed_protocol, protocol_name
-from lab.reproduce.study import LISTED, SHIPPED_RECIPE, read_study
-from lab.reproduce.worlds import evaluation_world, question_lists
+from lab.reproduce.study import SHIPPED_RECIPE, read_study
+from lab.reproduce.worlds import evaluation_world
 from tests.lab.reproduce.small import small_study
 from tests.train.sft.test_episodes import episodes, rollout
-from train.data.folder import STEPS
-from train.evaluation.questions import read_questions
 from train.evaluation.store import TRACES
 
 pytestmark = pytest.mark.train
@@ -76,24 +74,6 @@ def test_behaviours_are_read_off_a_rollout():
     for answers, trace in searched:
         written = any(isinstance(step, Evidenced) for step in trace.steps)
         assert written or behaviour(trace, answers)["evidence_gold"] == 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_lists_are_builds_over_several_sources_and_over_one(tmp_path: Path):
-    study = small_study(tmp_path)
-    folder = question_lists(study, 1)
-    world = load_world(folder / "world")
-    of = {document.id: document.source for document in world.documents}
-    listed = {name: read_questions(folder / name / LISTED) for name in ("pipeline", "single")}
-    sources = {name: [len({of[key] for key in one.supporting}) for one in own] for name, own in listed.items()}
-    assert sources["single"] == [1] * study.recipe.worlds.listed
-    assert len(sources["pipeline"]) == study.recipe.worlds.listed
-    assert min(sources["pipeline"]) > 1
-    assert (folder / "pipeline" / STEPS).exists(), "what each step of the build left out is kept"
-    recipe = study.rl_recipe(trainings()["pipeline-questions"], 1)
-    assert recipe.data.questions == folder / "pipeline" / LISTED
-    assert str(folder / "world") in str(recipe.data.search)
 
 
 def test_a_changed_protocol_is_a_file_and_the_studys_own_is_found_by_its_name(tmp_path: Path):

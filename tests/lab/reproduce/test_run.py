@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,22 @@ pytest.importorskip("trl")
 
 from agent.cli import run as cairn  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
+from agent.world import load_world  # noqa: E402
 from lab.reproduce.evaluating import read_answers  # noqa: E402
 from lab.reproduce.findings import findings_of  # noqa: E402
-from lab.reproduce.jobs import jobs_for, jobs_of  # noqa: E402
+from lab.reproduce.jobs import Job, jobs_for, jobs_of  # noqa: E402
 from lab.reproduce.ledger import Ledger  # noqa: E402
-from lab.reproduce.papers import all_arms, directions_of  # noqa: E402
+from lab.reproduce.papers import all_arms, directions_of, trainings  # noqa: E402
 from lab.reproduce.run import is_done, reproduce  # noqa: E402
-from lab.reproduce.study import Study, read_study  # noqa: E402
+from lab.reproduce.study import LISTED, Study, read_study  # noqa: E402
 from tests.lab.reproduce.small import HUB, small_study, write_recipes  # noqa: E402
+from train.data.folder import STEPS  # noqa: E402
+from train.evaluation.questions import read_questions  # noqa: E402
 
 pytestmark = [pytest.mark.train]
 
 ONLY = ("--only", "dag.trained")
+ARMS = ("pipeline-questions", "multisearch-one", "evidence-ppo")
 
 
 def jobs_in(out: Path) -> dict[str, Any]:
@@ -83,15 +88,30 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(
     assert all(is_done(study, job, Ledger(out)) for job in jobs_of(study, directions_of("dag", ["dag.trained"])))
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A study of three arms, from no start."""
+
+    study: Study
+    jobs: list[Job]
+    said: list[str]
+    """What it showed, job by job."""
+    ledger: Ledger
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    study = small_study(tmp_path_factory.mktemp("trained"), hub=None, questions=2)
+    jobs = jobs_for(study, [all_arms()[name] for name in ARMS])
+    said: list[str] = []
+    return Trained(study, jobs, said, reproduce(study, jobs, processes=0, say=said.append))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_arms_with_question_lists_with_a_protocol_of_their_own_and_with_a_critic_are_trained(tmp_path: Path) -> None:
-    study = small_study(tmp_path, hub=None, questions=2)
-    names = ("pipeline-questions", "multisearch-one", "evidence-ppo")
-    jobs = jobs_for(study, [all_arms()[name] for name in names])
-    said: list[str] = []
-    ledger = reproduce(study, jobs, processes=0, say=said.append)
-    assert len(said) == len(jobs) == 1 + 1 + 2 * len(names)
+def test_arms_with_question_lists_with_a_protocol_of_their_own_and_with_a_critic_are_trained(trained: Trained) -> None:
+    study, jobs, said, ledger = trained.study, trained.jobs, trained.said, trained.ledger
+    assert len(said) == len(jobs) == 1 + 1 + 2 * len(ARMS)
     assert all(ledger.seconds(job.name) is not None for job in jobs)
     lines = (study.training_folder("multisearch-one", 1) / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1
@@ -100,6 +120,23 @@ def test_arms_with_question_lists_with_a_protocol_of_their_own_and_with_a_critic
     again = reproduce(study, jobs, processes=0, say=said.append)
     assert len(said) == len(jobs)
     assert again.kept == ledger.kept
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_lists_are_builds_over_several_sources_and_over_one(trained: Trained) -> None:
+    study, folder = trained.study, trained.study.lists(1)
+    world = load_world(folder / "world")
+    of = {document.id: document.source for document in world.documents}
+    listed = {name: read_questions(folder / name / LISTED) for name in ("pipeline", "single")}
+    sources = {name: [len({of[key] for key in one.supporting}) for one in own] for name, own in listed.items()}
+    assert sources["single"] == [1] * study.recipe.worlds.listed
+    assert len(sources["pipeline"]) == study.recipe.worlds.listed
+    assert min(sources["pipeline"]) > 1
+    assert (folder / "pipeline" / STEPS).exists(), "what each step of the build left out is kept"
+    recipe = study.rl_recipe(trainings()["pipeline-questions"], 1)
+    assert recipe.data.questions == folder / "pipeline" / LISTED
+    assert str(folder / "world") in str(recipe.data.search)
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@ import importlib
 import json
 import os
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from agent import cli  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
 from agent.trace import Trace  # noqa: E402
 from tests.fixtures.make_engine import make_hub  # noqa: E402
+from tests.train.apart import command  # noqa: E402
 from tests.train.rl.failing import Dying, full_disk_from  # noqa: E402
 from tests.train.rl.small import HUB  # noqa: E402
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe  # noqa: E402
@@ -141,21 +141,20 @@ def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_
     hub: Path, tmp_path: Path
 ) -> None:
     recipe(hub, RECIPE.replace("\nsteps = 3", "\nsteps = 8").replace("every_steps = 1", "every_steps = 4"))
-    command = ["train", "ppo", "--recipe", str(hub.parent / "recipe.toml")]
-    command += ["--start", str(hub), "--threads", "1", "--out"]
-    assert cli.run([*command, str(tmp_path / "whole")]) == 0
-    killed = subprocess.Popen(
-        [sys.executable, "-m", "agent.cli", *command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL
-    )
+    words = ["train", "ppo", "--recipe", str(hub.parent / "recipe.toml")]
+    words += ["--start", str(hub), "--threads", "1", "--out"]
+    assert cli.run([*words, str(tmp_path / "whole")]) == 0
+    killed = command(*words, str(tmp_path / "cut"))
     while (done := len(figures_of(tmp_path / "cut"))) < 5:  # one more than the state holds
-        assert killed.poll() is None
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+        assert killed.is_alive()
+        time.sleep(0.01)
+    killed.kill()
+    killed.join()
     state = newest_state(tmp_path / "cut")
     assert state is not None
     assert step_of(state) == 4 < done, "what the state doesn't hold is done again"
     assert not (tmp_path / "cut" / "hub").exists()
-    assert cli.run([*command, str(tmp_path / "cut"), "--resume"]) == 0
+    assert cli.run([*words, str(tmp_path / "cut"), "--resume"]) == 0
     assert [line["step"] for line in figures_of(tmp_path / "cut")] == list(range(1, 9))
     whole, cut = weights(tmp_path / "whole" / "hub"), weights(tmp_path / "cut" / "hub")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)

@@ -3,11 +3,8 @@
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ safetensors: Any = pytest.importorskip("safetensors.torch")
 from agent import cli  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
 from tests.fixtures.make_engine import make_hub  # noqa: E402
+from tests.train.apart import command  # noqa: E402
 from tests.train.rl.failing import Dying, Hopeless, Lucky, full_disk_from  # noqa: E402
 from tests.train.rl.small import PAIR, brief, hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
@@ -106,21 +104,18 @@ def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(engine: s
     path.write_text(
         TOML.format(start=start, engine=engine, concurrency=1 if engine == "transformers" else 64), encoding="utf-8"
     )
-    command = ["train", "rl", "--recipe", str(path), "--threads", "1", "--out"]
-    assert cli.run([*command, str(tmp_path / "whole")]) == 0
-    killed = subprocess.Popen(
-        [sys.executable, "-m", "agent.cli", *command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL
-    )
+    words = ["train", "rl", "--recipe", str(path), "--threads", "1", "--out"]
+    assert cli.run([*words, str(tmp_path / "whole")]) == 0
+    killed = command(*words, str(tmp_path / "cut"))
     steps, moment = random.choice([1, 2, 3]), random.random() / 4  # seconds; another one in every run
     while not (state := newest_state(tmp_path / "cut")) or updates_of(state) < steps:
-        assert killed.poll() is None
+        assert killed.is_alive()
         time.sleep(0.01)
-    with suppress(subprocess.TimeoutExpired):
-        killed.wait(moment)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    killed.join(moment)
+    killed.kill()
+    killed.join()
     assert not (tmp_path / "cut" / "hub").exists()
-    assert cli.run([*command, str(tmp_path / "cut"), "--resume"]) == 0
+    assert cli.run([*words, str(tmp_path / "cut"), "--resume"]) == 0
     assert _same(_weights(tmp_path / "cut" / "hub"), _weights(tmp_path / "whole" / "hub"))
 
 

@@ -1,8 +1,6 @@
 """What a run foretells of its memory and its time, beside what it takes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,9 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
-from tests.train.starts import recipe, rows_file, start, written  # noqa: E402 - only where torch is
+from tests.train.apart import begun  # noqa: E402 - only where torch is
+from tests.train.peak import write_peak  # noqa: E402
+from tests.train.starts import recipe, rows_file, start, written  # noqa: E402
 from train.sft.needs import Activations, MemoryNeed, Speed, activations, memory, memory_of, speed_of  # noqa: E402
 from train.sft.run import SftRun  # noqa: E402
 
@@ -39,11 +39,10 @@ def test_the_memory_that_is_foretold_is_about_what_a_run_takes(
     begin = start("llama", tmp_path / "start", **LARGER, num_key_value_heads=4)
     settings = {"tokens": 5000, "batch_tokens": 4000, "bf16": bf16, "gradient_checkpointing": again}
     file = written(recipe(begin, rows_file(tmp_path), adapter=rank, optimizer=settings), tmp_path)
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.train.peak", str(file), str(tmp_path / "run")], capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    said = json.loads(ended.stdout)
+    process = begun(write_peak, file, tmp_path / "run", tmp_path / "said.json")
+    process.join()
+    assert process.exitcode == 0, "standard error has what went wrong"
+    said = json.loads((tmp_path / "said.json").read_text(encoding="utf-8"))
     program = said["program"] - 150e6  # without what it will grow by
     took = said["peak"] - program - said["weights"]
     assert 0.5 < (said["more"] + 150e6) / took < 2, said

@@ -1,3 +1,5 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +34,16 @@ def test_markdown_is_cut_at_headings_whose_path_is_the_title():
     ]
 
 
+def test_a_separator_of_unicode_ends_no_line_of_markdown():
+    text = "# Falls\u2028of the north\na\u2028# no heading\x0c# none\n# Plot\nb"
+    sections = [(title, text[start:end].strip()) for title, start, end in split_markdown(text, "x")]
+    assert sections == [
+        ("x", ""),
+        ("Falls\u2028of the north", "a\u2028# no heading\x0c# none"),
+        ("Plot", "b"),
+    ]
+
+
 def test_a_page_has_its_title_before_its_headings_but_not_twice():
     titles = [title for title, _, _ in split_page("a\n# Falls\nb\n## Plot\nc\n# Cast\nd", "Falls")]
     assert titles == ["Falls", "Falls", "Falls › Plot", "Falls › Cast"]
@@ -44,7 +56,7 @@ markdown_like = st.text(alphabet=st.sampled_from(list("ab#`~ \n\r.\u2028")), max
 def test_sections_lie_in_order_and_lose_nothing_but_headings(text: str):
     end = 0
     for _, start, stop in split_markdown(text, "x"):
-        lost = text[end:start].splitlines()
+        lost = re.findall(r"[^\r\n]+(?:\r\n|\r|\n)?|\r\n|\r|\n", text[end:start])
         assert len(lost) <= 1
         assert all(line.startswith("#") for line in lost)
         assert start <= stop
