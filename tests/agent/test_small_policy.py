@@ -60,6 +60,7 @@ def test_without_its_model_the_little_worlds_policy_answers_and_says_so(
     asyncio.run(agent.aclose())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("base_is_fetched")
 def test_it_answers_from_a_users_documents_with_a_citation_in_the_protocols_that_it_speaks(documents: Path):
     ready = with_policy(CairnSettings(corpus=documents))

@@ -16,6 +16,8 @@ import pytest
 from tests.browser import CHROMIUM, Page, browser
 from tests.docs.blocks import ROOT
 
+pytestmark = pytest.mark.slow
+
 P = ParamSpec("P")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 """What a browser asks for by itself, by element."""

@@ -17,7 +17,7 @@ from train.common.recipe import read_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.sft.run import SftProgress, SftRun  # noqa: E402
 
-pytestmark = pytest.mark.train
+pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "steps.json"
 TIMES = ("seconds", "time", "logprob_difference", "ratio")

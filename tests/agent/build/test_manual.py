@@ -62,6 +62,7 @@ def test_an_installation_without_its_manual_says_so(tmp_path: Path, monkeypatch:
         manual_pages()
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_the_manual(tmp_path: Path):
     root = Path(__file__).parents[3]
     made = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]

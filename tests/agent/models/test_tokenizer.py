@@ -90,6 +90,7 @@ def real() -> str:
     return tokenizer_of_gguf(open_gguf(real_gguf())).json
 
 
+@pytest.mark.slow
 @pytest.mark.train
 def test_ten_thousand_texts_have_the_ids_that_transformers_gives(real: str):
     """transformers leaves out that SmolLM2 takes each digit alone, and puts <|endoftext|> for a byte without a token.

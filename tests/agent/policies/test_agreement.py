@@ -52,6 +52,7 @@ def agree(ours: Sequence[Trace], theirs: Sequence[Trace]) -> None:
             assert mine.logprobs == (yours.logprobs and pytest.approx(yours.logprobs, abs=1e-3))
 
 
+@pytest.mark.slow
 def test_embedded_and_transformers_say_the_same(embedded: Sequence[Trace]):
     assert sum(trace.usage.rounds for trace in embedded) > QUESTIONS
     agree(embedded, rollouts(lambda: TransformersPolicy.load(str(HUB), device="cpu", dtype="float32")))

@@ -13,6 +13,7 @@ from lab.cli.building import Parts, page
 from tests.agent.sources.corpus.encoding import needs_faiss
 
 
+@pytest.mark.slow
 @needs_faiss
 def test_every_kind_of_index_is_built_and_searched():
     shown: list[str] = []
@@ -31,6 +32,7 @@ def test_vectors_have_length_one_and_are_the_same_every_time():
     assert (made == clustered(250, dim=16)).all()
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_is_reported_with_what_it_said(tmp_path: Path):
     with pytest.raises(SetupError, match=r"cairn index build .*nothing.* failed: .*nothing"):
         measure(tmp_path / "nothing", model="m", questions=1, vectors=1, ways=[("local", 1)], show=lambda what: None)

@@ -3,10 +3,13 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from lab.benchmarks.libraries import measure, texts
 from lab.cli.libraries import page
 
 
+@pytest.mark.slow
 def test_a_small_library_is_filled_indexed_and_searched(tmp_path: Path):
     stages: list[str] = []
 

@@ -271,6 +271,7 @@ def test_a_recipe_whose_weights_are_shared_is_rehearsed_with_its_own_configurati
     assert seen["figures"]["rollouts"] == 4
 
 
+@pytest.mark.slow
 def test_a_rehearsal_that_fails_in_its_processes_says_why(tmp_path: Path) -> None:
     recipe, run = read_any(PAPERS / "kg.toml"), tmp_path / "run"
     with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: (?s:.*)none\.yaml"):

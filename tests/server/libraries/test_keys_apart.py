@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
@@ -64,6 +65,7 @@ class Client:
         max_size=14,
     )
 )
+@pytest.mark.slow
 def test_neither_key_ever_sees_or_changes_what_is_the_others(acts: list[Act]):
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(apart(Path(folder), acts))

@@ -10,7 +10,7 @@ from tests.train.sft.test_run import RECIPE
 from train.distill.rows import read_rows
 from train.safety.manifest import hash_of, read_manifest
 
-pytestmark = pytest.mark.train
+pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,6 @@ def test_a_part_that_the_reward_does_not_have_is_refused(
     assert "name it with --reward" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_policy_answers_where_there_are_no_traces_and_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

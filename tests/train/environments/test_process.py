@@ -98,6 +98,7 @@ def test_a_cancelled_rollout_ends_and_the_process_goes_on(server: ModelServer, e
     assert asyncio.run(cancelled())["reward"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_fails_its_rollouts_and_is_started_again(server: ModelServer):
     async def killed() -> None:
         process = environment_of(SMALL)

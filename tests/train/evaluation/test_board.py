@@ -253,6 +253,7 @@ def near() -> dict[str, Any]:
     return Evaluation(load_settings(world="test-v2"), choice=OF_WORLD).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [True, False])
 def test_our_own_server_scores_what_the_agent_in_this_process_scores(
     own_server: str, near: dict[str, Any], stream: bool

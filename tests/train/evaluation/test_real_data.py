@@ -32,6 +32,7 @@ def test_all_gold_passages_are_in_the_first_ten_often_enough(index: str, capsys:
     assert figures["all_gold_10"] >= 0.44
 
 
+@pytest.mark.slow
 def test_all_questions_run_through_the_whole_agent(index: str):
     def search_then_say_yes(context: str) -> str:
         question = context.strip().splitlines()[-1].removeprefix("Question: ")

@@ -19,7 +19,7 @@ from train.rl.batch import WeightedRow  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 
-pytestmark = pytest.mark.train
+pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 
 class Watched(RlTrainer):

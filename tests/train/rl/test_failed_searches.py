@@ -15,7 +15,7 @@ from train.rl.batch import rollout_reward, rows_of, totals, turn_advantages  # n
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.rollouts import RolloutResult  # noqa: E402
 
-pytestmark = pytest.mark.train
+pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 Results = Sequence[RolloutResult]
 
@@ -36,7 +36,6 @@ def results(small: RlRecipe) -> tuple[Results, Results]:
     return ill, others
 
 
-@pytest.mark.slow
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(
     small: RlRecipe, results: tuple[Results, Results]
 ) -> None:

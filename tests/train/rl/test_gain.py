@@ -157,6 +157,7 @@ class Recorded(RlTrainer):
         return logs[torch.tensor(row.weights[1:]) > 0].mean().exp().item()
 
 
+@pytest.mark.slow
 def test_a_run_looks_the_answers_up_with_the_weights_that_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_masked_rollout_has_no_row_and_is_not_shown_to_the_teacher() -> None:
     assert (made.rows, made.whole, teacher.seen) == ([], 0, [])
 
 
+@pytest.mark.slow
 def test_over_all_next_tokens_the_gradient_is_that_of_the_reverse_divergence(tmp_path: Path) -> None:
     """Each next token once, by its probability: the mean over samples is exact, and can be compared with autograd's."""
     model: Any = load_model(

@@ -60,6 +60,7 @@ def test_a_run_that_breaks_or_is_interrupted_says_so(tmp_path: Path) -> None:
     assert [session.state for session in read_manifest(tmp_path).sessions] == ["failed", "interrupted", "interrupted"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_stays_readable_and_gets_another_session(tmp_path: Path) -> None:
     program = textwrap.dedent(f"""
         import os, signal

@@ -106,6 +106,7 @@ def same_weights(one: SftRun, two: SftRun) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights_with_an_entry_for_each_process(
     recipe: SftRecipe, unbroken: SftRun, out: Path
 ) -> None:

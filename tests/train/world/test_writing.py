@@ -79,6 +79,7 @@ def test_a_large_world_is_valid(folder: Path) -> None:
     assert failed(checks) == []
 
 
+@pytest.mark.slow
 def test_writing_a_large_world_holds_one_shard_at_a_time(tmp_path: Path) -> None:
     def peak(size: int) -> int:
         tracemalloc.start()

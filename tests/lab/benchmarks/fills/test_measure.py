@@ -41,6 +41,7 @@ def test_the_oracle_s_script_answers_as_well_in_one_round_with_fills_as_in_two_w
     assert found[True].context_tokens < found[False].context_tokens
 
 
+@pytest.mark.slow
 def test_a_model_goes_on_after_a_given_first_turn():
     found = ways(embedded=True)
     assert found[True].n == found[False].n == 5

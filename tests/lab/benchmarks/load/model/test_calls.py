@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.settings import load_settings
 from lab.benchmarks.load.client import ask, question, request
 from lab.benchmarks.load.measure import questions_of, server_of
@@ -14,6 +16,7 @@ from lab.benchmarks.load.streams import CHAT
 ENGINE = Path(__file__).parents[4] / "fixtures" / "engine"
 
 
+@pytest.mark.slow
 def test_a_watched_server_reads_and_writes_what_the_real_one_does(tmp_path: Path):
     settings = load_settings(port=0, checkpoint=ENGINE)
     text = questions_of(settings)[2]
