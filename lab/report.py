@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,11 @@ def dated(page: str, code: Sequence[str]) -> str:
         code: paths from the repository's root on which the figures depend.
     """
     heading, _, rest = page.partition("\n")
-    return f"{heading}\n\n*Measured {date.today().isoformat()} at {_commit()}; code: {' '.join(code)}*\n{rest}"
+    return f"{heading}\n\n*Measured {date.today().isoformat()} at {commit()}; code: {' '.join(code)}*\n{rest}"
 
 
-def _commit() -> str:
+@cache
+def commit() -> str:
     """Of the code that runs, with a `+` where it was changed since; the version where it is no checkout."""
     commit = _git("rev-parse", "--short", "HEAD")
     return commit + ("+" if _git("status", "--porcelain") else "") if commit else f"version {__version__}"

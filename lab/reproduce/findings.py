@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,12 @@ class Findings:
     real: Mapping[str, Ruling]
     """By direction, on real questions; empty where there are none."""
     real_arms: Mapping[str, ArmResult]
+
+    def made_at(self, jobs: str) -> str:
+        """A sentence: the commits at which jobs whose names begin so were begun; nothing where none says."""
+        begun = Counter(one.code for name, one in self.jobs.items() if name.startswith(jobs) and one.done and one.code)
+        named = ", ".join(f"{commit} ({number} jobs)" for commit, number in begun.most_common())
+        return f"The answers were made at {named}." if named else ""
 
 
 def findings_of(study: Study, ledger: Ledger) -> Findings:

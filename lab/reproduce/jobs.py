@@ -13,7 +13,7 @@ from lab.reproduce.papers import arms_of, trainings
 from lab.reproduce.real import Group, RealArm, RealSet, real_arms
 from lab.reproduce.real_run import RealStudy
 from lab.reproduce.study import EVALUATED, Study
-from train.safety.manifest import hash_of
+from train.safety.manifest import hash_of, hashes_of
 
 Kind = Literal["start", "lists", "trained", "evaluated", "index", "real"]
 START_JOB: Final = "start"
@@ -106,7 +106,7 @@ def _graph(one: RealSet) -> dict[str, Any]:
 def _real(real: RealStudy, arm: RealArm, one: RealSet) -> Job:
     index = _index(real, one)
     plan = {"arm": arm.model_dump(mode="json"), "index": _documents(real, one), "questions": real.questions}
-    plan |= {"policy": _content(SMALL), **(_graph(one) if arm.graph else {})}
+    plan |= {"policy": _without_card(SMALL), **(_graph(one) if arm.graph else {})}
     seconds = _LOADING_SECONDS + real.questions * REAL_SECONDS[one.group]
     name = f"{REAL_JOB}/{arm.name}/{one.name}"
     return Job(name, "real", plan, seconds, real=arm, real_set=one, needs=(index.name,))
@@ -189,6 +189,12 @@ def _start_plan(study: Study) -> dict[str, Any]:
 def _content(path: Path) -> str:
     """The hash of a file or folder, as one process finds it."""
     return hash_of(path)
+
+
+@cache
+def _without_card(model: Path) -> dict[str, str]:
+    """File → hash. What is written about a model changes, and it answers as before."""
+    return {name: sha256 for name, sha256 in hashes_of(model).items() if name != "README.md"}
 
 
 def _lists(study: Study, seed: int) -> Job:

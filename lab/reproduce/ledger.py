@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
+from lab.report import commit
 from train.common.saving import as_a_whole
 from train.safety.manifest import Machine, machine
 
@@ -28,6 +29,8 @@ class Entry(BaseModel):
     sessions: int = 0
     done: bool = False
     figures: Figures = Field(default_factory=dict[str, float | str])
+    code: str = ""
+    """The commit that it was begun at; before 2026-11-29 it was not kept."""
 
 
 class Kept(BaseModel):
@@ -77,7 +80,7 @@ class Ledger:
         return entry is not None and entry.done and entry.plan_sha256 == sha256_of(plan)
 
     def begin(self, name: str, plan: Any) -> None:
-        entry = self.kept.jobs.setdefault(name, Entry(plan_sha256=sha256_of(plan)))
+        entry = self.kept.jobs.setdefault(name, Entry(plan_sha256=sha256_of(plan), code=commit()))
         entry.sessions += 1
         self.write()
 

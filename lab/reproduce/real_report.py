@@ -1,6 +1,7 @@
 """The part of the page about real questions."""
 
 from lab.reproduce.findings import MEANS, Findings
+from lab.reproduce.jobs import REAL_JOB
 from lab.reproduce.real import ARMS
 from lab.reproduce.tables import LABELS, checked, looked, row, verdict_of
 from lab.reproduce.verdict import Ruling
@@ -20,7 +21,8 @@ def real_part(findings: Findings) -> list[str]:
         "## On real questions",
         "",
         "The shipped policy that reads English, greedy, over passages of Wikipedia. The intervals are bootstraps over "
-        "questions, paired: they say what other questions would give. There is no other training to draw.",
+        "questions, paired: they say what other questions would give. There is no other training to draw. "
+        f"{findings.made_at(f'{REAL_JOB}/')}".rstrip(),
         "",
         *(line for one in findings.real.values() for line in _claim(one)),
         f"| arm | what it is | {heads} |",

@@ -14,7 +14,7 @@ from lab.reproduce.papers import PAPERS, all_arms
 from lab.reproduce.plots import curves, forest
 from lab.reproduce.real_report import real_part
 from lab.reproduce.starts import start_rows
-from lab.reproduce.study import Study
+from lab.reproduce.study import EVALUATED, Study
 from lab.reproduce.tables import LABELS, MARKS, checked, looked, row, verdict_of, with_bounds
 from lab.reproduce.verdict import Ruling, curve
 
@@ -101,7 +101,8 @@ def _opening(findings: Findings) -> list[str]:
         f"`{ANSWERS_FILE}`, beside it.",
         "",
         f"{len(ruled)} claims: {', '.join(f'{count} {name}' for name, count in counts.items())}. The checks of "
-        f"{passed} passed. {machine.cores} cores, {took / 60:.0f} core minutes so far.",
+        f"{passed} passed. {machine.cores} cores, {took / 60:.0f} core minutes so far. "
+        f"{findings.made_at(f'{EVALUATED}/')}".rstrip(),
         "",
         "| claim | in a sentence | in little worlds | without one seed | on real questions |",
         "|---|---|---|---|---|",

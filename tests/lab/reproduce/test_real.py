@@ -1,6 +1,7 @@
 """Real questions: sets and arms as data, jobs that go on, and intervals over questions."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
+from agent.build.shipped import SMALL
 from agent.cli import run as cairn
 from agent.errors import SetupError
 from agent.policies.base import Sampling
@@ -21,6 +23,7 @@ from lab.reproduce.ledger import Ledger
 from lab.reproduce.narrow import NarrowPolicy
 from lab.reproduce.papers import PAPERS, directions_of
 from lab.reproduce.real import ARMS, REAL, RECIPE, RealRecipe, real_arms
+from lab.reproduce.real_report import real_part
 from lab.reproduce.real_run import RealStudy, build, graph_of
 from lab.reproduce.study import CHECKPOINTS, Study, read_study
 from lab.reproduce.verdict import over_questions
@@ -158,6 +161,33 @@ def test_claims_are_judged_by_the_questions_of_all_sets(tmp_path: Path):
     assert found.real["kg.graph"].verdict == "holds"
     assert found.real["kg.graph"].judged[0].n == 20
     assert found.real["multisearch.dense"].verdict == "not run"
+
+
+def test_what_is_written_about_the_model_is_no_part_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    study = study_with(tmp_path)
+    plans = [job.plan for job in real_jobs(study)]
+    for name, file in (("same", "README.md"), ("other", "adapter_config.json")):
+        shutil.copytree(SMALL, tmp_path / name)
+        (tmp_path / name / file).write_text("{}", encoding="utf-8")
+    monkeypatch.setattr("lab.reproduce.jobs.SMALL", tmp_path / "same")
+    assert [job.plan for job in real_jobs(study)] == plans
+    monkeypatch.setattr("lab.reproduce.jobs.SMALL", tmp_path / "other")
+    changed = {job.kind for job, plan in zip(real_jobs(study), plans, strict=True) if job.plan != plan}
+    assert changed == {"real"}
+
+
+def test_the_page_says_at_which_commit_the_answers_were_made(tmp_path: Path):
+    study = study_with(tmp_path)
+    ledger = Ledger(study.out)
+    assert findings_of(study, ledger).made_at("real/") == ""
+    for place, job in enumerate(real_jobs(study)):
+        ledger.begin(job.name, job.plan)
+        ledger.kept.jobs[job.name].code = "abc123" if place else "def456"
+        ledger.end(job.name, 1.0, {})
+    jobs = sum(job.kind == "real" for job in real_jobs(study))
+    (first,) = [job.kind for job in real_jobs(study)][:1]
+    assert first == "index"
+    assert f"The answers were made at abc123 ({jobs} jobs)." in "\n".join(real_part(findings_of(study, ledger)))
 
 
 def test_an_interval_over_sets_is_the_bootstrap_of_all_their_questions():
