@@ -52,7 +52,7 @@ test: $(DEV)/.installed  ## Run the tests.
 # The one that compares seconds has the cores to itself. A machine may compile UMAP for two minutes.
 SLOW = slow and not long and $(ELSEWHERE)
 TIMED = tests/lab/benchmarks/load/model/test_model.py
-# To import all tests takes each process a minute. tests/test_house.py holds that those outside of $(TIMED) are all that have a slow one.
+# To import all tests takes each process a quarter of a minute. tests/test_house.py holds that those outside of $(TIMED) are all that have a slow one.
 SLOW_FILES = $$(grep -rl --include='*.py' 'mark\.slow' tests | grep '/test_' | grep -vFx '$(TIMED)')
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
