@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from agent.build.agent import as_trained, build_agent, build_sources, notices
 from agent.build.shipped import with_policy
 from agent.errors import SetupError
+from agent.parallel.processes import SELDOM
 from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import protocol_named, protocol_names
@@ -34,8 +35,6 @@ from server.telemetry.setup import observers_of
 from server.ui.routes import LocalServerFinder, examples_of, find_usable
 from server.ui.settings import SettingsEditor
 
-_COLLECT: Final = (10_000, 10, 10)
-"""New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
 _ARENA_MAX: Final = -8
 """The parameter of glibc's `mallopt` (M_ARENA_MAX in malloc.h)."""
 STRAGGLER_SECONDS: Final = 3
@@ -275,7 +274,7 @@ def _calm_collector() -> None:
     """  # noqa: D205 - one sentence over two lines
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_COLLECT)
+    gc.set_threshold(*SELDOM)
 
 
 def _one_arena() -> None:

@@ -108,8 +108,8 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
             "'filtered' needs a model to filter passages: set filter_url and filter_model, "
             "or connect one as the policy with --base-url URL --model NAME"
         )
+    from agent.outbound.address import OptionNames
     from agent.outbound.llm import LlmClient
-    from agent.outbound.llm_errors import OptionNames
     from agent.outbound.retries import Retries
     from agent.sources.base import OwningSource
     from agent.sources.kg.filter import SECONDS, FilteredSource, ask_with

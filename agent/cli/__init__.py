@@ -21,18 +21,16 @@ COMMANDS: Final = "cairn.commands"
 _LAB: Final = ("bench", "reproduce")
 """What lab/ adds, which is no part of the package."""
 DEBUG: Final = "--debug"
-_COLLECT: Final = (10_000, 10, 10)
-"""New objects before Python looks for cycles among them, and so on: with its own 700, torch loads an eighth slower."""
 
 
 def main() -> None:
     """The `cairn` command. No Python that it starts, directly or in a library, imports from the current folder."""
-    from agent.parallel.processes import SAFE_PATH
+    from agent.parallel.processes import SAFE_PATH, SELDOM
     from agent.settings import default_environment
 
     default_environment(SAFE_PATH)
     guard_logs()
-    gc.set_threshold(*_COLLECT)
+    gc.set_threshold(*SELDOM)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -70,6 +70,15 @@ class Address:
         return b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
+@dataclass(frozen=True)
+class OptionNames:
+    """What the user sets to reach a model, for the hints in errors."""
+
+    url: str = "--base-url"
+    key: str = "CAIRN_API_KEY"
+    model: str = "--model"
+
+
 def shown(url: str) -> str:
     """An address without its secrets, for messages; never raises."""
     try:

@@ -15,10 +15,10 @@ import httpx2
 import openai
 
 from agent.errors import PolicyError, ReplyUnread
-from agent.outbound.address import Address
+from agent.outbound.address import Address, OptionNames
 from agent.outbound.client import ANSWER_BYTES, EVENTS, STREAM_BYTES, TooLong, event_data, openai_client, whole_body
 from agent.outbound.completions import CompletionPart, OddReply, json_of, object_of, read_chat
-from agent.outbound.llm_errors import FOREIGN, ErrorContext, OptionNames, error_in, policy_error, refused_parameter
+from agent.outbound.llm_errors import FOREIGN, ErrorContext, error_in, policy_error, refused_parameter
 from agent.outbound.reply_cache import ReplyCache
 from agent.outbound.retries import Retries
 

@@ -8,6 +8,7 @@ import httpx2
 import openai
 
 from agent.errors import ContextFull, PolicyError, PolicyErrorKind, RequestRefused, TurnBroken
+from agent.outbound.address import OptionNames
 from agent.outbound.client import Redirected, TooLong
 from agent.outbound.completions import OddReply, error_of
 from agent.outbound.numbers import retry_after
@@ -24,15 +25,6 @@ _SAID: Final = 300
 _KINDS: Final[Mapping[int, PolicyErrorKind]] = {408: "timeout", 409: "server", 429: "rate", 501: "refused"}
 _CLOSED: Final = "disconnected without sending a response"
 """What httpx says of a connection that the server had closed when the request came."""
-
-
-@dataclass(frozen=True)
-class OptionNames:
-    """What the user sets to reach a model, for the hints in errors."""
-
-    url: str = "--base-url"
-    key: str = "CAIRN_API_KEY"
-    model: str = "--model"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How Cairn starts other Pythons: as fresh ones that never import from the current folder.
+"""How Cairn's processes run, and how it starts others: as fresh ones that never import from the current folder.
 
 Python puts the current folder first on the path of `python -c` and `python -m`, which is how processes are spawned: a
 file `multiprocessing.py` there would run. `PYTHONSAFEPATH` takes it off, for everything that such a process starts.
@@ -12,6 +12,10 @@ from typing import Final
 from agent.settings import environment_of_children
 
 SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
+SELDOM: Final = (10_000, 10, 10)
+"""For `gc.set_threshold`: new objects before Python looks for cycles among them, and how many of these looks go to one
+at the next older ones. With its own 700, torch loads an eighth slower.
+"""
 
 
 class SafeProcess(SpawnProcess):

@@ -73,8 +73,8 @@ def answering_of(settings: CairnSettings) -> Answering | None:
             "for answers of another model set both answer_url and answer_models, for example "
             'answer_url = "http://127.0.0.1:11434/v1" and answer_models = ["llama3.2:3b"]'
         )
+    from agent.outbound.address import OptionNames
     from agent.outbound.llm import LlmClient
-    from agent.outbound.llm_errors import OptionNames
     from agent.outbound.retries import Retries
 
     return Answering(

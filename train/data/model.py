@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 from pydantic import SecretStr
 
 from agent.errors import PolicyError, PolicyErrorKind, ReplyUnread, SetupError
-from agent.outbound.address import Address
+from agent.outbound.address import Address, OptionNames
 from agent.outbound.llm import LlmClient, LlmCounts
-from agent.outbound.llm_errors import HOPELESS, OptionNames
+from agent.outbound.llm_errors import HOPELESS
 from agent.outbound.reply_cache import ReplyCache, reply_key
 from agent.outbound.retries import BATCH, Sleep
 from train.data.duplicates import Show

@@ -12,8 +12,8 @@ from agent.build.agent import build_protocol
 from agent.build.sources import build_sources, distinct
 from agent.errors import SetupError
 from agent.loop.agent import Agent, Budgets
+from agent.outbound.address import OptionNames
 from agent.outbound.llm import LlmClient
-from agent.outbound.llm_errors import OptionNames
 from agent.policies.base import Policy, Sampling
 from agent.policies.hub_form import HubForm, open_hub_form
 from agent.policies.model_folder import as_in_training

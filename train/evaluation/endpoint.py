@@ -14,9 +14,10 @@ from typing import Any, Final, Literal, Self
 from pydantic import SecretStr
 
 from agent.errors import PolicyError, SetupError, TurnBroken
+from agent.outbound.address import OptionNames
 from agent.outbound.completions import first_choice, read_chat
 from agent.outbound.llm import LlmClient
-from agent.outbound.llm_errors import HOPELESS, OptionNames, error_in
+from agent.outbound.llm_errors import HOPELESS, error_in
 from agent.outbound.retries import BATCH, Retries, Sleep
 from train.evaluation.answer import AgentAnswer
 from train.evaluation.cited import Passages, read_citations

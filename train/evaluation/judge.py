@@ -20,9 +20,7 @@ from pydantic import SecretStr
 
 from agent.errors import PolicyError, SetupError
 from agent.evidence import Passage
-from agent.outbound.address import shown
-from agent.outbound.llm import LlmClient
-from agent.outbound.llm_errors import OptionNames
+from agent.outbound.address import OptionNames, shown
 from agent.outbound.reply_cache import ReplyCache, reply_key
 from agent.outbound.retries import BATCH, Sleep
 from agent.sources.questions import GoldQuestion
@@ -122,6 +120,8 @@ class Judge:
         Raises:
             SetupError: the kept replies cannot be read.
         """
+        from agent.outbound.llm import LlmClient  # it takes half a second to import, and most runs have no judge
+
         self.settings = settings
         self.failures = Counter[str]()
         """Why there was no verdict, and how often."""

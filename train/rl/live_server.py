@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 import httpx2
@@ -17,14 +17,15 @@ import torch
 
 from agent.errors import SetupError
 from agent.outbound.address import Address
-from agent.outbound.llm import LlmClient
 from agent.outbound.numbers import count
 from agent.policies.base import Policy
 from agent.policies.hub_form import open_hub_form
-from agent.policies.openai_completions import CompletionsPolicy
 from train.models.pretrained import named_weights
 from train.rl.recipe import RlRecipe
 from train.rl.vllm_worker import WEIGHTS, WORKER
+
+if TYPE_CHECKING:
+    from agent.policies.openai_completions import CompletionsPolicy
 
 _HANDOVER_SECONDS: Final = 600.0
 _SECONDS: Final = 30.0
@@ -56,6 +57,8 @@ class ServerLive:
             CheckpointError: the tokenizer cannot be used.
             SetupError: `url` is no http address.
         """
+        from agent.outbound.llm import LlmClient
+
         self._form = open_hub_form(str(hub or start))
         self._name = str(Path(start))
         self._server = VllmServer(url)
@@ -117,13 +120,15 @@ class ServerLive:
     def close(self) -> None:
         """The server belongs to others."""
 
-    def _joined(self) -> CompletionsPolicy:
+    def _joined(self) -> "CompletionsPolicy":
         """The policy behind the server, with the context that the server takes.
 
         Raises:
             ServerError: the server cannot be reached.
             SetupError: it serves another model.
         """
+        from agent.policies.openai_completions import CompletionsPolicy
+
         listed = self._server.models()
         if self._name not in listed:
             raise SetupError(

@@ -16,8 +16,7 @@ from typing import Any, Final, Literal, Protocol, cast
 from tokenizers import Tokenizer
 
 from agent.errors import PolicyError, SetupError
-from agent.outbound.llm import LlmClient
-from agent.outbound.llm_errors import OptionNames
+from agent.outbound.address import OptionNames
 from agent.settings import CairnSettings
 from agent.settings.local_file import refuse_plain_key
 from train.models.pretrained import base_folder
@@ -84,6 +83,8 @@ class ServedTeacher:
         Raises:
             SetupError: its address is none, or the key would be sent unencrypted.
         """
+        from agent.outbound.llm import LlmClient  # half a second of imports that a run without a teacher spares
+
         settings = CairnSettings()
         key = settings.api_key.get_secret_value()
         refuse_plain_key(said.base_url, key, allowed=settings.plain_http)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agent.errors import SetupError
-from agent.outbound.llm_errors import OptionNames
+from agent.outbound.address import OptionNames
 from agent.settings import CairnSettings
 from agent.settings.local_file import refuse_plain_key
 from train.evaluation.judge import Judge, JudgeSettings

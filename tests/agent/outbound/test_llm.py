@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from agent.errors import PolicyError, PolicyErrorKind, ReplyUnread, SetupError
+from agent.outbound.address import OptionNames
 from agent.outbound.llm import LlmClient
-from agent.outbound.llm_errors import OptionNames
 from agent.outbound.reply_cache import ReplyCache, reply_key
 from agent.outbound.retries import BATCH, Retries
 

@@ -1,6 +1,8 @@
 """Rewards by name: what exists, and what is refused with a sentence."""
 
 import asyncio
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,11 @@ from train.rewards.reflect import ReflectSettings
 
 def test_there_are_five_and_the_outcome_alone():
     assert reward_names() == ["multisearch", "dag", "evidence", "reflect", "kg", "outcome"]
+
+
+def test_a_reward_without_a_judge_imports_neither_a_client_of_models_nor_torch():
+    code = "import sys, train.rewards; sys.exit('openai' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", reward_names())
