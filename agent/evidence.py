@@ -47,6 +47,7 @@ class Passage(Frozen):
     date: str = ""
     """ISO date, or empty where the source gives none."""
     score: float = 0.0
+    """As its source counts it, or 0; no two sources count alike. Merged lists have the score of the merge."""
     rank: int = 0
     """Place in its own result list, from 1."""
     node: str = ""

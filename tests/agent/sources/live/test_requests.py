@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent.settings.live import NEWS_BACKENDS, WEB_BACKENDS
 from agent.sources.base import Paid, SearchRequest, credits_of
 from agent.sources.http import make_client
 from agent.sources.limits import Limits
@@ -360,7 +361,7 @@ def test_a_source_says_what_a_search_may_cost_and_how_many_requests_it_takes(nam
     run(test)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "gnews"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name in WEB_BACKENDS and name in NEWS_BACKENDS])
 def test_news_are_kept_less_long_than_the_web(name: str):
     async def test(_: ApiServer) -> None:
         async with make_client() as client:
