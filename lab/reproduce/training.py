@@ -18,6 +18,7 @@ from train.checkpoints.export import export_checkpoint
 from train.common.process_group import ProcessGroup, run_in_processes
 from train.common.recipe import SftRecipe
 from train.common.saving import as_a_whole
+from train.models.pretrained import unshared
 from train.ppo import run
 from train.ppo.recipe import PpoRecipe
 from train.ppo.run import PpoRun
@@ -116,7 +117,7 @@ def keep_state(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) ->
         if state is None:
             return
         if isinstance(recipe, PpoRecipe):
-            weights = run.load_state(state, device=torch.device("cpu"))["policy"]
+            weights = unshared(run.load_state(state, device=torch.device("cpu"))["policy"].items())
             save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
         else:
             shutil.copyfile(state / WEIGHTS, made / WEIGHTS)

@@ -6,7 +6,7 @@ Any architecture that transformers' Auto classes load by themselves will do (`tr
 import json
 import logging
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -178,8 +178,13 @@ def plain_model(
 def named_weights(model: Any) -> dict[str, torch.Tensor]:
     """Every weight by its name in the checkpoint, one that two layers share only once; an adapter is merged in."""
     plain = plain_model(model) if hasattr(model, "peft_config") else model
+    return unshared(plain.named_parameters())
+
+
+def unshared(weights: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Weights by name; one that several layers share has its first name alone, as in a checkpoint."""
     named: dict[tuple[int, torch.Size], tuple[str, torch.Tensor]] = {}
-    for name, weight in plain.named_parameters():
+    for name, weight in weights:
         named.setdefault((weight.data_ptr(), weight.shape), (name, weight))
     return dict(named.values())
 
