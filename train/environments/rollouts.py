@@ -29,7 +29,7 @@ from train.evaluation.datasets import read_dataset
 from train.evaluation.judge import Judge
 from train.evaluation.questions import world_questions
 from train.rewards import EndpointJudge, EndpointReader, LocalReader, RewardTools, Task, reward_of, why_masked
-from train.rl.tasks import Ask, source_settings
+from train.rl.tasks import Ask, source_settings, world_task
 from train.rl.tools import endpoint_of, vectors_of
 
 _KEPT: Final = 64
@@ -151,7 +151,7 @@ class Environment:
         world = data.world(self._settings.seed * _WORLDS + number, questions=data.questions_per_world)
         sources = cast(Mapping[str, Source], world.sources())
         questions = world_questions(world.questions)
-        return [Ask(question, Task.of(question), self.protocol, sources, world) for question in questions]
+        return [Ask(question, world_task(question, world), self.protocol, sources, world) for question in questions]
 
     def _list(self) -> list[Ask]:
         """The questions of a list, with sources of their own."""

@@ -167,9 +167,9 @@ def _write(
     # Gold passages come first: without them it is unknown which questions share those of an evaluation.
     records = rows.with_gold(rows.read_records(questions) if questions else [], library)
     kept = rows.with_gold([record for path in without for record in rows.read_records(path)], library)
-    records = rows.without(records, kept)
+    records = rows.without(records, kept, library)
     if wanted.hold_out:
-        drawn, records = rows.hold_out(records, wanted.hold_out, seed=wanted.seed)
+        drawn, records = rows.hold_out(records, wanted.hold_out, library, seed=wanted.seed)
         rows.write_held_out(out.with_name(f"{out.stem}.held-out.jsonl"), drawn)
         kept += drawn
     described = rows.read_described(relations) if relations else []

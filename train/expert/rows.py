@@ -20,7 +20,7 @@ from train.expert.library import Library, Locator
 from train.expert.plan import NoPlan, PlannedQuestion
 from train.expert.reading import SolvedQuestion, plans_of
 from train.expert.relations import DocumentWithRelations, as_record, questions_about
-from train.expert.trajectory import Phrasing, trajectory
+from train.expert.trajectory import Phrasing, trajectory, whole_id
 from train.sft.episodes import EpisodePiece
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -107,11 +107,27 @@ def _line(model: type[_Model], line: str, where: str) -> _Model:
         raise CorpusError(f"{where}: {wrong_fields(error, whole='the line', most=1)}") from error
 
 
-def without(records: Sequence[SolvedQuestion], kept: Sequence[SolvedQuestion]) -> list[SolvedQuestion]:
-    """The questions but for those of another list, whatever their ids are, and for those that share their passages."""
+def without(
+    records: Sequence[SolvedQuestion], kept: Sequence[SolvedQuestion], library: Library
+) -> list[SolvedQuestion]:
+    """The questions but for those of another list, whatever their ids are, and for those that share their documents."""
     kept_questions = {_plain(record.question) for record in kept}
-    gold = {passage for record in kept for passage in record.supporting}
-    return [one for one in records if _plain(one.question) not in kept_questions and not gold & set(one.supporting)]
+    gold = _documents(kept, library)
+    return [
+        one
+        for one in records
+        if _plain(one.question) not in kept_questions and gold.isdisjoint(_documents([one], library))
+    ]
+
+
+def _documents(records: Iterable[SolvedQuestion], library: Library) -> set[str]:
+    """The documents whose passages are gold, however the questions name them: as a whole, or a part."""
+    return {_document(passage, library) for record in records for passage in record.supporting}
+
+
+def _document(passage: str, library: Library) -> str:
+    found = library.passage(passage)
+    return found.id if found else whole_id(passage)
 
 
 def _plain(question: str) -> str:
@@ -119,9 +135,9 @@ def _plain(question: str) -> str:
 
 
 def hold_out(
-    records: Sequence[SolvedQuestion], count: int, *, seed: int
+    records: Sequence[SolvedQuestion], count: int, library: Library, *, seed: int
 ) -> tuple[list[SolvedQuestion], list[SolvedQuestion]]:
-    """Draw questions for an evaluation; gives them, and the others that share none of their gold passages.
+    """Draw questions for an evaluation; gives them, and the others that share none of their documents.
 
     Only questions whose gold passages are known are drawn: of others nobody can say who shares theirs.
 
@@ -135,9 +151,7 @@ def hold_out(
             "fewer"
         )
     kept = random.Random(f"set aside {seed}").sample(records, count)
-    names = {record.id for record in kept}
-    gold = {passage for record in kept for passage in record.supporting}
-    return kept, [one for one in records if one.id not in names and not gold & set(one.supporting)]
+    return kept, without(records, kept, library)
 
 
 def choices(
@@ -153,8 +167,8 @@ def choices(
     The questions have their gold passages already (`with_gold`).
     """
     avoided = {_plain(one.question) for one in kept}
-    gold = {passage for one in kept for passage in one.supporting}
-    documents = [one for one in documents if one.id not in gold]
+    gold = _documents(kept, library)
+    documents = [one for one in documents if _document(one.id, library) not in gold]
     rng = random.Random(f"order {wanted.seed}")
     made: list[list[PlannedQuestion]] = []
     for record in records:

@@ -5,11 +5,13 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agent.build.agent import build_protocol
 from agent.errors import SetupError
 from agent.settings import CairnSettings, load_settings
 from train.common.recipe_files import read_model
 from train.distill.keep import KeepRules
 from train.evaluation.chosen import QuestionChoice
+from train.rewards.base import RewardTools
 from train.rewards.registry import reward_of
 
 _PUT_IN: Final = ("model", "checkpoint", "temperature", "base_url")
@@ -117,14 +119,23 @@ class IterateRecipe(_Part):
         """What is kept.
 
         Raises:
-            SetupError: there is no such reward, or it has no such part.
+            SetupError: there is no such reward, it has no such part, or the protocol's file cannot be used.
         """
-        keep = self.keep
-        reward = reward_of(keep.reward, keep.reward_settings) if keep.reward else None
+        keep, settings = self.keep, self.settings(Path(self.start), self.sample, temperature=self.sample.temperature)
+        protocol = build_protocol(settings) if settings.protocol.endswith(".toml") else None
+        tools = RewardTools(protocol=protocol)
+        reward = reward_of(keep.reward, keep.reward_settings, tools=tools) if keep.reward else None
         if reward and (unknown := sorted(set(keep.least) - {*reward.parts, "total"})):
             has = ", ".join((*reward.parts, "total"))
             raise SetupError(f"the reward {keep.reward!r} has no part {unknown[0]!r}; it has {has}")
-        return KeepRules(right=keep.right, supported=keep.supported, reward=reward, least=keep.least, each=keep.each)
+        return KeepRules(
+            right=keep.right,
+            supported=keep.supported,
+            protocol=protocol,
+            reward=reward,
+            least=keep.least,
+            each=keep.each,
+        )
 
 
 def read_iterate_recipe(path: Path, *, start: str | None = None) -> IterateRecipe:

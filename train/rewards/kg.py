@@ -9,6 +9,7 @@ from agent.sources.questions import gold_found
 from train.evaluation.gold import fold
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.support.blocks import has_shape
+from train.rewards.support.masking import Masked
 from train.rewards.support.scores import Metric, by_length, score
 from train.rewards.support.searches import rejected, retrievals, retrieved
 from train.rewards.support.vectors import Vectors, cosines
@@ -89,6 +90,8 @@ def recall(found: list[Passage], task: Task, settings: KgSettings, *, vectors: V
 
 
 def _similar(found: list[Passage], task: Task, settings: KgSettings, vectors: Vectors) -> float:
+    if (task.gold or task.titles) and not task.texts:
+        raise Masked('the texts of the gold passages are not known, which `relevance = "similar"` compares with')
     if not task.texts or not found:
         return 0.0
     near = cosines(vectors(task.texts), vectors([passage.text for passage in found])) >= settings.similar_from

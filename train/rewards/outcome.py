@@ -8,7 +8,7 @@ from agent.protocols.shapes import fits
 from train.evaluation.abstention import abstains
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.support.blocks import shape
-from train.rewards.support.scores import Metric, score
+from train.rewards.support.scores import Metric, right, score
 from train.rewards.support.searches import rejected, retrievals
 from train.rewards.task import Task
 
@@ -47,6 +47,6 @@ class OutcomeReward(Reward[OutcomeSettings]):
         }
 
     def _answer(self, answer: str | None, task: Task) -> float:
-        if not task.unanswerable and answer is not None and abstains(answer):
-            return self.settings.unknown
+        if not task.unanswerable and answer is not None and abstains(answer) and not right(answer, task):
+            return self.settings.unknown  # where "unknown" is the gold answer, it is an answer
         return score(answer, task, self.settings.answer)

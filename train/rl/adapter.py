@@ -342,7 +342,7 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         max_steps=recipe.steps * recipe.updates_per_step,
         seed=recipe.seed,
         learning_rate=optimizer.lr,
-        lr_scheduler_type=optimizer.schedule,
+        lr_scheduler_type="constant_with_warmup" if optimizer.schedule == "constant" else optimizer.schedule,
         warmup_steps=optimizer.warmup_steps,
         weight_decay=optimizer.weight_decay,
         adam_beta1=optimizer.betas[0],

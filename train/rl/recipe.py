@@ -277,7 +277,7 @@ class RlOptimizer(_Part):
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """Of the rate after the warm-up."""
     warmup_steps: int = Field(default=0, ge=0)
-    """Updates."""
+    """Updates until the whole rate."""
     weight_decay: float = Field(default=0.0, ge=0)
     betas: tuple[float, float] = (0.9, 0.99)
     clip: float = Field(default=1.0, gt=0)
@@ -367,6 +367,12 @@ class RlRecipe(_Part):
             raise ValueError(
                 f"{tree.trees} trees with {tree.rounds} x {tree.expansions} expansions have {tree.rollouts} rollouts, "
                 f"and `group` is {self.rollout.group}: set `rollout.group` to {tree.rollouts}"
+            )
+        by_text = any(stage.settings.get("relevance") == "similar" for stage in self.reward)
+        if by_text and self.data.questions is not None:
+            raise ValueError(
+                '`relevance = "similar"` compares with the texts of gold passages, which a question list does not '
+                "have: leave it out, and passages are relevant by their id or title"
             )
         if self.curriculum and self.data.questions is not None:
             raise ValueError("a curriculum is of the little worlds; a question list has its own order")

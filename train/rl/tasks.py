@@ -123,7 +123,7 @@ class WorldTasks:
         questions_of_world = world_questions(world.questions)
         rng.shuffle(questions_of_world)
         return world, [
-            Ask(question, Task.of(question), self._protocol(rng), cast(Mapping[str, Source], sources), world)
+            Ask(question, world_task(question, world), self._protocol(rng), cast(Mapping[str, Source], sources), world)
             for question in questions_of_world
         ]
 
@@ -195,6 +195,11 @@ class ListTasks:
         weights = [self._recipe.data.protocol_weights.get(name, 1.0) for name in self._recipe.protocols]
         question = self._questions[at]
         return Ask(question, Task.of(question), rng.choices(self._protocols, weights)[0], self._sources)
+
+
+def world_task(question: GoldQuestion, world: World) -> Task:
+    """The task of a question of a little world, with the texts of its gold passages."""
+    return Task.of(question, texts=[world.document(key).text for key in question.supporting])
 
 
 def _first_place(recipe: RlRecipe, step: int, attempt: int) -> int:

@@ -199,19 +199,41 @@ def test_what_is_written_keeps_to_the_protocol(corpus: Library):
             assert policy.endswith(protocol.closing("answer"))
 
 
-def test_held_out_questions_share_no_passage_with_the_others():
+def test_held_out_questions_share_no_passage_with_the_others(corpus: Library):
     records = [SolvedQuestion.model_validate(one) for one in QUESTIONS]
-    kept, others = hold_out(records, 2, seed=1)
+    kept, others = hold_out(records, 2, corpus, seed=1)
     assert len(kept) == 2
     assert not {p for one in kept for p in one.supporting} & {p for one in others for p in one.supporting}
     with pytest.raises(SetupError, match="leaves none"):
-        hold_out(records, len(records), seed=1)
+        hold_out(records, len(records), corpus, seed=1)
 
 
-def test_questions_of_another_list_are_left_out_whatever_their_ids_are():
+def test_questions_of_another_list_are_left_out_whatever_their_ids_are(corpus: Library):
     records = [SolvedQuestion.model_validate(one) for one in (SPAN, YES)]
     same = [SolvedQuestion.model_validate({"id": "n", "question": "where does Ada Tross live", "answers": ["Bergen"]})]
-    assert [one.id for one in without(records, same)] == ["yes"]
+    assert [one.id for one in without(records, same, corpus)] == ["yes"]
+
+
+def test_a_document_and_a_part_of_it_are_one_and_so_is_a_question_that_is_asked_twice(corpus: Library):
+    lines = [
+        {"id": "a", "question": "Who directed Aurora Falls?", "answers": ["Lina Orr"], "supporting": ["falls"]},
+        {
+            "id": "b",
+            "question": "Which director made Aurora Falls?",
+            "answers": ["Lina Orr"],
+            "supporting": ["falls#1"],
+        },
+        {"id": "c", "question": "who directed Aurora Falls", "answers": ["Lina Orr"], "supporting": ["orr"]},
+        {"id": "d", "question": "Where does Ada Tross live?", "answers": ["Bergen"], "supporting": ["tross#2"]},
+    ]
+    records = [SolvedQuestion.model_validate(line) for line in lines]
+    for seed in range(6):
+        held, left = hold_out(records, 1, corpus, seed=seed)
+        expected = {"a": ["d"], "b": ["c", "d"], "c": ["b", "d"], "d": ["a", "b", "c"]}[held[0].id]
+        assert [one.id for one in left] == expected
+    described = [DocumentWithRelations.model_validate(DESCRIBED)]
+    assert not choices([], described, corpus, RowOptions(), RowsReport(), records[3:])
+    assert choices([], described, corpus, RowOptions(), RowsReport())
 
 
 def test_a_line_that_is_no_question_is_named(tmp_path: Path):
@@ -255,6 +277,6 @@ def test_no_row_is_about_a_document_of_a_held_out_question_also_where_it_names_n
     corpus = library(tmp_path)
     records = with_gold([SolvedQuestion.model_validate(line) for line in lines], corpus)
     for seed in range(6):
-        held, left = hold_out(records, 1, seed=seed)
+        held, left = hold_out(records, 1, corpus, seed=seed)
         assert left
         assert {one.id.split()[0] for one in left}.isdisjoint({one.id.split()[0] for one in held})

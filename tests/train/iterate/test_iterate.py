@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
-from agent import cli  # noqa: E402 - only where torch is
+import agent  # noqa: E402 - only where torch is
+from agent import cli  # noqa: E402
 from agent.errors import SetupError  # noqa: E402
 from agent.trace.io import read_traces  # noqa: E402
 from lab.shipped import HUB  # noqa: E402
@@ -192,6 +193,21 @@ def test_the_shipped_recipes_can_be_read_with_those_that_they_name(name: str, mo
         sft.adapter is not None and (start.rank, start.alpha) == (sft.adapter.rank, sft.adapter.alpha)
     )
     assert recipe.rules().each >= 1
+
+
+def test_what_is_kept_is_judged_by_the_protocol_of_a_file(tmp_path: Path) -> None:
+    text = (Path(agent.__file__).parent / "protocols" / "multisearch.toml").read_text(encoding="utf-8")
+    for file in (Path(agent.__file__).parent / "protocols").glob("multisearch.*.txt"):
+        (tmp_path / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    own = tmp_path / "mine.toml"
+    own.write_text(text.replace('name = "multisearch"', 'name = "mine"'), encoding="utf-8")
+    said: dict[str, Any] = {"kind": "iterate", "name": "x", "start": str(HUB), "seed": 1, "rounds": 1, "sft": "x"}
+    said |= {"sample": {}, "dev": {}, "keep": {"reward": "outcome"}, "agent": {"protocol": str(own)}}
+    rules = IterateRecipe.model_validate(said).rules()
+    assert rules.protocol is not None
+    assert rules.reward is not None
+    assert rules.protocol.name == "mine" == rules.reward.tools.protocol.name
+    assert IterateRecipe.model_validate({**said, "agent": {"protocol": "multisearch"}}).rules().protocol is None
 
 
 def test_the_start_of_an_adapter_is_merged_into_its_model_once(tmp_path: Path) -> None:

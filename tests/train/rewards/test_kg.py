@@ -7,7 +7,7 @@ import pytest
 from agent.evidence import Passage
 from agent.trace import Trace
 from tests.train.rewards.rollouts import KG_FIRST, KG_NEXT, LINA, TARN, TASK, boxed, parts, rollout
-from train.rewards import Task, hashed_words, settings_of
+from train.rewards import Masked, Task, hashed_words, settings_of
 from train.rewards.kg import KgSettings, penalty, recall
 
 
@@ -104,6 +104,11 @@ def test_a_passage_is_relevant_by_the_likeness_of_its_text():
     near = TARN.model_copy(update={"id": "x", "title": "x", "text": TARN.text.replace("old ", "")})
     assert recall([near], task, printed(relevance="similar"), vectors=hashed_words) == 0.5
     assert recall([], task, printed(relevance="similar"), vectors=hashed_words) == 0.0
+
+
+def test_likeness_to_texts_that_are_not_known_is_no_recall_of_zero():
+    with pytest.raises(Masked, match="texts of the gold passages"):
+        recall([TARN], TASK, printed(relevance="similar"), vectors=hashed_words)
 
 
 def test_a_task_without_gold_passages_has_no_recall():

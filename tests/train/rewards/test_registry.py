@@ -128,6 +128,14 @@ def test_saying_that_one_does_not_know_may_pay_more_than_a_wrong_guess(
     assert scored.parts["answer"] == value
 
 
+def test_an_answer_that_sounds_like_not_knowing_is_right_where_it_is_the_gold_one():
+    task = replace(TASK, answers=("Cannot be determined",))
+    reward = reward_of("outcome", {"unknown": 0.3})
+    scored = asyncio.run(reward.score(rollout("multisearch", THREE, MERGED + said("Cannot be determined")), task))
+    assert scored is not None
+    assert scored.parts["answer"] == 1.0
+
+
 def test_many_rollouts_can_be_scored_at_once():
     reward = reward_of("multisearch")
     made: list[Trace] = [rollout("multisearch", said(text)) for text in ("Trieste", "Rome")]

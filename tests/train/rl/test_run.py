@@ -78,6 +78,13 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(start: str, 
     assert len((tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
 
+@pytest.mark.parametrize("schedule", ["constant", "linear"])
+def test_the_rate_warms_up_whatever_comes_after(start: str, tmp_path: Path, schedule: str) -> None:
+    optimizer = {"lr": 1e-3, "warmup_steps": 2, "schedule": schedule}
+    steps = _run(brief(start, 3, rollout=PAIR, optimizer=optimizer), tmp_path / "run")
+    assert [figures["trainer/learning_rate"] for _, figures in steps] == pytest.approx([0.0, 5e-4, 1e-3])
+
+
 def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(start: str, tmp_path: Path) -> None:
     small = brief(start, 3, rollout={"prompts": 1, "group": 4}, optimizer={"minibatches": 2, "epochs": 2})
     _run(small, tmp_path / "whole")

@@ -47,6 +47,13 @@ def test_held_out_questions_are_of_dev_worlds() -> None:
     assert all(ask.world is not None and ask.world.name.startswith("dev") for ask in held)
 
 
+def test_a_task_of_a_world_has_the_texts_of_its_gold_passages() -> None:
+    for ask in tasks_of(recipe(steps=2)).draw(0, 0, 4):
+        assert ask.world is not None
+        assert ask.task.gold
+        assert ask.task.texts == tuple(ask.world.document(key).text for key in ask.task.gold)
+
+
 def test_worlds_are_as_hard_as_the_recipe_draws_them() -> None:
     def documents(**data: object) -> set[str]:
         (ask,) = tasks_of(recipe(data={"people": 60, **data})).draw(0, 0, 1)
