@@ -261,6 +261,8 @@ class FollowedUp(Frozen):
 
     text: str
     """What the user wrote; the trace's question is what was researched."""
+    history: tuple[tuple[str, str], ...] = Field(default=(), exclude_if=_nothing)
+    """The turns before it, as they were sent."""
     run: str = ""
     """Id of the run whose searches are used again where this one has the same; empty: none."""
     claim: str = ""

@@ -241,7 +241,7 @@ def change_question(trace: Trace, *, today: date) -> None:
     read = resolved(trace.question, trace.history, today=today)
     if read is None or read.claim is not None:
         return
-    trace.follow_up = FollowedUp(text=trace.question)
+    trace.follow_up = FollowedUp(text=trace.question, history=trace.history)
     trace.question, trace.history = read.question, ()
     trace.filters = joined(trace.filters, read.filters)
 

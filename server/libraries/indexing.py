@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
 from pydantic import ValidationError
@@ -114,7 +115,8 @@ class Indexer:
             del self._waiting[library]
             try:
                 await self._bring_up(library)
-                self._troubles.pop(library, None)
+                if self._troubles.pop(library, None):
+                    self.add(library)  # what came while it was tried again
             except Exception as error:  # noqa: BLE001 - the boundary: one that fails must not end the work for the others
                 self._failed(library, error)
             finally:
@@ -227,5 +229,4 @@ def _with_outcome(member: Member, outcomes: Mapping[str, FileOutcome]) -> Member
 
 
 def _suffix(name: str) -> str:
-    stem, dot, suffix = name.rpartition(".")
-    return f".{suffix.lower()}" if dot and stem else ""
+    return PurePath(name).suffix.lower()  # as where its bytes are kept (`LibraryFolder.path_of`)

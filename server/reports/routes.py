@@ -203,7 +203,7 @@ def _add_events(app: FastAPI, service: Service, manager: ReportManager) -> None:
 def _add_commands(app: FastAPI, manager: ReportManager) -> None:
     async def apply(id: str, command: RunCommand) -> ReportCard:
         row = await _found(manager, id)
-        if row.running:
+        if row.running or manager.live(id):
             await manager.command(id, command)
         return ReportCard.of(await _found(manager, id))
 

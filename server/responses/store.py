@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
+from agent.trace import Trace
 from server.auth.keys import caller
 from server.chat.request import Message
 from server.http.errors import ApiError, bad_request
@@ -81,7 +82,8 @@ class ResponseStore:
         answer = "\n\n".join(
             part.text for item in response.output if isinstance(item, MessageItem) for part in item.content
         )
-        turns = [*(trace.history if trace else ()), (row.question, answer)]
+        history, question = _sent(trace) if trace else ((), row.question)
+        turns = [*history, (question, answer)]
         said = [Message(role=role, content=text) for turn in turns for role, text in zip(_ROLES, turn, strict=True)]
         return said, row.conversation or id, trace.libraries if trace else ()
 
@@ -103,6 +105,12 @@ class ResponseStore:
 
 
 _ROLES: Final = ("user", "assistant")
+
+
+def _sent(trace: Trace) -> tuple[tuple[tuple[str, str], ...], str]:
+    """The turns before a question, and the question, as they were sent: it may have been read as another one."""
+    changed = trace.follow_up
+    return (changed.history or trace.history, changed.text) if changed else (trace.history, trace.question)
 
 
 def _read(said: str) -> ResponseObject | None:

@@ -39,7 +39,8 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
     if not isinstance(rollout, Agent):
         return turn
     written = trace.follow_up.text if trace.follow_up else trace.question
-    trace.follow_up = FollowedUp(text=written, run=before.id, context=context)
+    sent = trace.follow_up.history if trace.follow_up else trace.history
+    trace.follow_up = FollowedUp(text=written, history=sent, run=before.id, context=context)
     trace.libraries = tuple(dict.fromkeys((*trace.libraries, *before.libraries)))
     read = read_follow_up(written, before=before.question, today=rollout.today())
     if read and read.claim is not None:
@@ -57,8 +58,8 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
         trace.history = (*trace.history[:-1], (before.question, _said(before, context)))
     elif not read and not trace.history:
         trace.history = ((before.question, before.answer or ""),)
-    if trace.library_state != before.library_state:  # it searched other files than are searched now
-        return turn
+    if (trace.library_state, {*trace.only}) != (before.library_state, {*before.only}):
+        return turn  # it searched other files or sources than are searched now
     found = searches_of(before)
     sources = {name: ReusedSource(name, source, found) for name, source in rollout.sources.items()}
     return replace(turn, rollout=replace(rollout, sources=sources))

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Row, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, CursorResult, Row, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.outbound.numbers import amount
@@ -88,9 +88,9 @@ class StoredReports:
         values: dict[str, Any] = {"report": storable(report), "figures": storable(figures), "state": state}
         if state != "running":
             values |= {"ended": self._now, "lease_until": 0, "command": ""}
-        mine = update(REPORTS).where(REPORTS.c.id == id, REPORTS.c.owner == self._owner, REPORTS.c.state == "running")
+        mine = update(REPORTS).where(REPORTS.c.id == id, *self._unended)
         async with self._database.writing() as connection:
-            await connection.execute(mine.values(values))
+            await connection.execute(mine.values({"ended": None, **values}))
 
     async def renew(self, ids: Collection[str]) -> dict[str, RunCommand]:
         """Hold on to these reports; gives what others request of them.
@@ -98,9 +98,10 @@ class StoredReports:
         Raises:
             StoreError: the leases were not renewed.
         """
-        mine = (REPORTS.c.id.in_(ids), REPORTS.c.owner == self._owner, REPORTS.c.state == "running")
+        mine = (REPORTS.c.id.in_(ids), *self._unended)
+        values = {"state": "running", "ended": None, "lease_until": self._now + self._lease_seconds}
         async with self._database.writing() as connection:
-            await connection.execute(update(REPORTS).where(*mine).values(lease_until=self._now + self._lease_seconds))
+            await connection.execute(update(REPORTS).where(*mine).values(values))
             commanded = select(REPORTS.c.id, REPORTS.c.command).where(*mine, REPORTS.c.command != "")
             return {row.id: row.command for row in await connection.execute(commanded)}
 
@@ -194,6 +195,11 @@ class StoredReports:
         async with self._database.writing() as connection:
             values = {"state": "interrupted", "ended": self._now, "lease_until": 0, "command": ""}
             await connection.execute(update(REPORTS).where(*dead).values(values))
+
+    @property
+    def _unended(self) -> tuple[ColumnElement[bool], ...]:
+        """What this process still writes; some may be called interrupted, where the store was away for a lease."""
+        return REPORTS.c.owner == self._owner, REPORTS.c.state.in_(("running", "interrupted"))
 
     @property
     def _now(self) -> Any:

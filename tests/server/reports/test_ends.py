@@ -12,6 +12,7 @@ from agent.report.report import ReportState
 from server.runs.manager import Retention, RunManager
 from server.store import RunStore
 from server.store.database import Database
+from server.store.reports import NewReport, StoredReports
 from tests.server.reports.test_routes import HeldLibrary, begun, client_of, events, run, service_of
 
 
@@ -35,6 +36,33 @@ def test_a_report_that_is_cancelled_twice_has_one_end(monkeypatch: pytest.Monkey
                 await asyncio.sleep(0.05)
             assert (await following)[-1][2]["state"] == "cancelled"
             assert (await client.get(f"/api/reports/{id}")).json()["state"] == "cancelled"
+
+    run(test())
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+def test_a_report_that_was_given_up_while_the_store_was_away_is_kept_whole(tmp_path: Path, renewed: bool):
+    database = Database(str(tmp_path / "runs.sqlite"))
+
+    def reports(owner: str, lease: float = 60) -> StoredReports:
+        return StoredReports(database, owner=owner, lease_seconds=lease)
+
+    async def state() -> str:
+        row = await reports("other").get("rep", key_id=None)
+        return row.state if row else ""
+
+    async def test() -> None:
+        await reports("ours", lease=0.01).begin(NewReport("rep", "Who?", "", "{}"))
+        await asyncio.sleep(0.05)
+        assert await state() == "interrupted"
+        await reports("other").save("rep", "of others", "{}", state="done")
+        if renewed:
+            await reports("ours").renew(["rep"])
+            assert await state() == "running"
+        await reports("ours").save("rep", "whole", "{}", state="done")
+        await reports("ours").renew(["rep"])
+        assert (await state(), await reports("other").report("rep")) == ("done", "whole")
+        await database.aclose()
 
     run(test())
 

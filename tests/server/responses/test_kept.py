@@ -76,6 +76,32 @@ def test_a_response_is_there_by_its_id_as_it_was_sent(ask: Callable[..., Awaitab
     talk(use)
 
 
+def test_a_response_is_followed_up_as_if_its_turns_had_been_sent() -> None:
+    _, turn = listening()
+    asked = ("Who is the mayor of Norway?", "since 2020", "and for Sweden?", "Who was the one before?")
+
+    async def trace_of(client: AsyncOpenAI, response: Any) -> dict[str, Any]:
+        address = str(client.base_url).removesuffix("/v1/")
+        async with httpx2.AsyncClient(base_url=address, trust_env=False) as http:
+            return (await http.get(f"/api/runs/{response.id.removeprefix('resp_')}")).json()["trace"]
+
+    async def use(client: AsyncOpenAI) -> None:
+        sent: list[dict[str, str]] = []
+        before: dict[str, str] = {}
+        for question in asked:
+            response = await make(client, input=question, **before)
+            named = await trace_of(client, response)
+            sent.append({"role": "user", "content": question})
+            whole = await trace_of(client, await make(client, input=sent))
+            for member in ("question", "filters", "history"):
+                assert named.get(member) == whole.get(member), (question, member)
+            sent.append({"role": "assistant", "content": response.output_text})
+            before = {"previous_response_id": response.id}
+        assert len(whole["history"]) == 3
+
+    talk(use, keeping_service("memory", turns=turn))
+
+
 def test_a_follow_up_names_the_response_before_it_and_the_turns_are_one_conversation() -> None:
     seen, turn = listening()
 

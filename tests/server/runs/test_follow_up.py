@@ -77,6 +77,20 @@ def test_what_the_run_before_searched_is_used_again_and_the_trace_says_so():
     assert again["question"] == first["question"]
 
 
+def test_what_was_found_in_other_sources_is_not_used_again():
+    async def run() -> list[list[str]]:
+        source = Counted()
+        service = service_of(source)
+        service = replace(service, agent=replace(service.agent, sources={"web": source, "kg": source}))
+        async with client_of(service) as client:
+            first = await traced(client, sources=["web"])
+            bodies: list[dict[str, Any]] = [{"sources": ["web"]}, {"sources": ["kg"]}, {}]
+            later = [await traced(client, follows=first["id"], **body) for body in bodies]
+            return [[step["cached"] for step in searched(trace)] for trace in later]
+
+    assert asyncio.run(run()) == [["reused"], [""], [""]]
+
+
 def test_a_period_is_searched_again_with_its_filter():
     source = Counted()
     first, narrowed = conversation(said("only since 2020"), source=source)
