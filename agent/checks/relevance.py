@@ -10,6 +10,7 @@ from agent.evidence import BETWEEN_TITLES, Passage
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 _STEM: Final = 4
 """Letters that two forms of one word share."""
+_DIGIT: Final = re.compile(r"\d")
 
 
 def without_irrelevant(
@@ -39,5 +40,6 @@ def _shares(passage: Passage, wanted: Collection[str]) -> bool:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Stems of the words that say something, folded."""
-    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in FUNCTION)
+    """Stems of the words that say something, folded; numbers are whole."""
+    found = (word for word in _WORD.findall(text.casefold()) if word not in FUNCTION)
+    return frozenset(word if _DIGIT.search(word) else word[:_STEM] for word in found)

@@ -175,7 +175,9 @@ def _period(text: str, today: date) -> tuple[tuple[Filter, ...], str]:
 
 def _ago(found: re.Match[str], today: date) -> list[tuple[str, str]]:
     said = (found[1] or "1").lower()
-    count = int(said) if said.isdigit() else _NUMBERS[said]
+    count = int(said) if said.isdigit() else _NUMBERS.get(said)
+    if count is None:  # letters of other alphabets match without regard to case: fıve
+        return []
     return [("after", (today - timedelta(days=count * DAYS[found[2].lower()])).isoformat())]
 
 
@@ -219,9 +221,9 @@ def _within(found: re.Match[str], _: date) -> list[tuple[str, str]]:
 
 
 def _iso(said: str) -> str:
-    """2020, 2020-03 or 2020-03-02; March 2020 is 2020-03."""
+    """2020, 2020-03 or 2020-03-02; March 2020 is 2020-03; what is no month is no date, either."""
     month, _, year = said.strip().rpartition(" ")
-    return f"{year}-{_MONTHS[month.strip().lower()]:02}" if month else said.strip()
+    return f"{year}-{_MONTHS.get(month.strip().lower(), 0):02}" if month else said.strip()
 
 
 def _content(rest: str) -> list[str]:

@@ -63,7 +63,7 @@ class Recheck:
         ended = await self._searched(plan, sources, trace.question, record, control) if plan.nodes else budget
         recorder.spent(search=recorder.seconds - began)
         recorder.in_plan_order(plan, since=first)
-        passages = _numbered([*self.cited, *found], most=self.agent.budgets.passages)
+        passages = _numbered(self.cited, found, most=self.agent.budgets.passages)
         trace.passages.extend(passages)
         recorder.count(passages=len(passages))
         recorder.step(Gathered(round=1, passages=passages, dropped=len(self.cited) + len(found) - len(passages)))
@@ -108,10 +108,15 @@ class Recheck:
         return None
 
 
-def _numbered(passages: Sequence[Passage], *, most: int) -> tuple[Passage, ...]:
-    """Each once, numbered from 1."""
-    distinct = {(passage.source, passage.id): passage for passage in reversed(passages)}
-    ordered = list(dict.fromkeys((p.source, p.id) for p in passages))
+def _numbered(cited: Sequence[Passage], found: Sequence[Passage], *, most: int) -> tuple[Passage, ...]:
+    """Each once, numbered from 1; one that was cited is as it is found now.
+
+    A hit of the web is known by its address and has other words for another query: of one both are kept.
+    """
+    now = {(passage.source, passage.id): passage for passage in reversed(found) if passage.id != passage.url}
+    as_now = [now.get((passage.source, passage.id), passage) for passage in cited]
+    distinct = {(passage.source, passage.id, passage.text): passage for passage in reversed([*as_now, *found])}
+    ordered = dict.fromkeys((passage.source, passage.id, passage.text) for passage in [*as_now, *found])
     kept = [distinct[key] for key in ordered][:most]
     return tuple(passage.model_copy(update={"number": number}) for number, passage in enumerate(kept, start=1))
 

@@ -48,6 +48,7 @@ _MARKUP: Final = re.compile(
     r"|\s*\[(?:citation needed|[‡†] ?\d+|note \d+)\]|\s+\(\s*\)|(?<=[.,;!?\"”])\[(?:\d{1,3}|[a-z])\]"
 )
 """Of Markdown; and marks of an encyclopedia's notes."""
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _DOTS: Final = re.compile(r"(?<=\w[.]) ?[.]$")
 _ENDS: Final = re.compile(r"[.!?][\"'”’)\]]*$")
 _BEGINS: Final = re.compile(r"[\"'“‘]*[A-Z0-9À-ÖØ-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\ud7ff]")
@@ -86,7 +87,12 @@ class FoundSentence:
         return next((one for one in sentences_of(self.passages[0]) if one.start == self.after), None)
 
     def repeats(self, others: Iterable["FoundSentence"]) -> bool:
-        return any(_alike(self.words, other.words) and _alike(self.own_words, other.own_words) for other in others)
+        return any(
+            _alike(self.words, other.words)
+            and _alike(self.own_words, other.own_words)
+            and not _numbers_differ(self.text, other.text)
+            for other in others
+        )
 
 
 def plain(text: str) -> str:
@@ -221,6 +227,12 @@ def _around(candidate: FoundSentence, quote: Quote, passage: Passage) -> bool:
 
 def _first_word(text: str) -> str:
     return re.split(r"[\s,]", text.lstrip("\"'“‘("), maxsplit=1)[0].casefold().removesuffix("'s")
+
+
+def _numbers_differ(one: str, other: str) -> bool:
+    """Whether each of two texts has a number that the other has not, as two years or two sums."""
+    first, second = {*_NUMBER.findall(one)}, {*_NUMBER.findall(other)}
+    return bool(first - second and second - first)
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

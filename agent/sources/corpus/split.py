@@ -21,9 +21,12 @@ _SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s+|[。！？]|\n")
 
 
 def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
-    """Give (title, start, end) of what stands under each heading; the title is the path of headings down to it."""
+    """Give (title, start, end) of what stands under each heading; the title is the path of headings down to it.
+
+    A heading with nothing under it, no deeper heading either, is what it says itself.
+    """
     path: list[tuple[int, str]] = []
-    start, at, fence = 0, 0, ""
+    own, start, at, fence = 0, 0, 0, ""
     for line in StringIO(text, newline=""):  # splitlines() would end a line at U+2028, too
         mark = _FENCE.match(line)
         if mark and not fence and mark[1][0] == "`" and "`" in line[mark.end() :]:
@@ -32,12 +35,18 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
             fence = "" if fence else mark[1]
         heading = None if fence else _HEADING.fullmatch(line.rstrip("\r\n"))
         if heading:
-            yield _title(path, name), start, at
             level, title = len(heading[1]), _CLOSING.sub("", heading[2]).strip(" \t")
+            above = bool(path) and level > path[-1][0]
+            yield _title(path, name), start if above or _says(path, text[start:at]) else own, at
             path = [*((depth, above) for depth, above in path if depth < level), (level, title)]
-            start = at + len(line)
+            own, start = at, at + len(line)
         at += len(line)
-    yield _title(path, name), start, at
+    yield _title(path, name), start if _says(path, text[start:at]) else own, at
+
+
+def _says(path: Sequence[tuple[int, str]], section: str) -> bool:
+    """Whether a section is more than its heading, or its heading nothing."""
+    return bool(section.strip()) or not path or not path[-1][1]
 
 
 def _title(path: Sequence[tuple[int, str]], name: str) -> str:
@@ -48,8 +57,8 @@ def split_page(text: str, title: str) -> Iterator[tuple[str, int, int]]:
     """As `split_markdown`, of a page that has a title beside its headings: it comes first, unless they repeat it."""
     for path, start, end in split_markdown(text, title):
         first, *below = path.split(BETWEEN_TITLES)
-        repeats = first in title or title in first
-        yield BETWEEN_TITLES.join([title, *below] if repeats else [title, path]), start, end
+        longer = title if first in title else first if title in first else ""
+        yield BETWEEN_TITLES.join([longer, *below] if longer else [title, path]), start, end
 
 
 def split_tables(text: str, sections: Iterator[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:

@@ -81,9 +81,11 @@ def _texts(message: Message, names: list[str]) -> Iterator[Message]:
 
 
 def _preferred(alternatives: Sequence[Message]) -> list[Message]:
-    """Of one text in several forms the plain one, where it is not blank; else the last one, which is the richest."""
+    """Of one text in several forms the plain one, where it is not blank; else the last that is text, the richest."""
     plain = [part for part in alternatives if part.get_content_type() == "text/plain" and _text_of(part).strip()]
-    return plain[:1] or list(alternatives[-1:])
+    readable = [part for part in alternatives if part.is_multipart() or part.get_content_maintype() == "text"]
+    texts = [part for part in readable if part.get_content_type() != "text/calendar"]
+    return plain[:1] or (texts or list(alternatives))[-1:]
 
 
 def _text_of(part: Message) -> str:

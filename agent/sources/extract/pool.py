@@ -225,6 +225,25 @@ async def _read(reader: asyncio.StreamReader, most_bytes: int) -> dict[str, Any]
     return answer  # pyright: ignore[reportUnknownVariableType]
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """A file that is read before its turn."""
+
+    path: Path
+    state: tuple[int, int]
+    """Before it was read: it may change until its turn comes, and then this is not its text."""
+    text: Future[Extracted]
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    """Size and time of the last change; of what is not there, none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (-1, -1)
+    return found.st_size, found.st_mtime_ns
+
+
 class FileReader:
     """Owns worker processes and the event loop that waits for them, in a thread.
 
@@ -251,7 +270,7 @@ class FileReader:
         count = workers or min(cores(), MOST_WORKERS)
         self._planned = iter(planned)
         self._most_ahead = 2 * count
-        self._ahead: deque[tuple[Path, Future[Extracted]]] = deque()
+        self._ahead: deque[_Ahead] = deque()
         self._pool = ExtractPool(count=count, seconds=seconds, megabytes=megabytes)
         self._thread: threading.Thread | None = None
         self._loop: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -267,17 +286,23 @@ class FileReader:
             ExtractError: it has no text that can be read, or reading it took too long.
         """
         self._read_ahead()
-        if self._ahead and self._ahead[0][0] == path:
-            text = self._ahead.popleft()[1]
-            self._read_ahead()
-        else:
-            text = self._start(path, kind)
+        found = self._taken(path)
+        text = found.text if found and found.state == _state_of(path) else self._start(path, kind)
+        self._read_ahead()
         return text.result()
+
+    def _taken(self, path: Path) -> "_Ahead | None":
+        """What was read ahead of a file; files before it that nobody wanted go."""
+        while any(one.path == path for one in self._ahead):
+            if (first := self._ahead.popleft()).path == path:
+                return first
+        return None
 
     def _read_ahead(self) -> None:
         """Keep every worker busy, and as many files again in memory, no more."""
         while len(self._ahead) < self._most_ahead and (following := next(self._planned, None)):
-            self._ahead.append((following[0], self._start(*following)))
+            path, kind = following
+            self._ahead.append(_Ahead(path, _state_of(path), self._start(path, kind)))
 
     def _start(self, path: Path, kind: str) -> Future[Extracted]:
         if self._thread is None:

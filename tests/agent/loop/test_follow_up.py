@@ -42,6 +42,11 @@ def test_a_period_narrows_the_question_before(text: str, wanted: dict[str, str])
     assert filters(read) == wanted
 
 
+@pytest.mark.parametrize("text", ["only the last fıve years", "since aprıl 2020"])
+def test_a_letter_of_another_alphabet_is_no_number_and_no_month(text: str):
+    assert read_follow_up(text, before=SWEDEN, today=TODAY) is None
+
+
 @pytest.mark.parametrize(
     ("before", "text", "question"),
     [

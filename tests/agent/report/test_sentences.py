@@ -88,3 +88,13 @@ def test_short_sentences_that_share_only_the_name_of_their_page_do_not_repeat_ea
     lake, dam, again = sentences_of(Passage(id="a#1", source="corpus", title="Lake Ormen › History", text=text))
     assert not dam.repeats([lake])
     assert again.repeats([lake, dam])
+
+
+def test_sentences_about_other_years_or_sums_do_not_repeat_each_other():
+    text = (
+        "The total budget of the year 2021 was 500 euros. The total budget of the year 2022 was 700 euros. "
+        "In the year 2021 the total budget was 500 euros in all."
+    )
+    first, other, again = sentences_of(Passage(id="a#1", source="corpus", title="Accounts", text=text))
+    assert not other.repeats([first])
+    assert again.repeats([first])

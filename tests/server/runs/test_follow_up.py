@@ -28,11 +28,12 @@ class Counted:
 
     requests: list[SearchRequest] = field(default_factory=list[SearchRequest])
     credits_per_search: float = 0.0
+    texts: dict[str, str] = field(default_factory=lambda: {"falls": FALLS, "orr": ORR})
 
     async def search(self, request: SearchRequest) -> SearchResult:
         self.requests.append(request)
-        texts = {"falls": FALLS, "orr": ORR}
-        return SearchResult(tuple(Passage(id=id, source="web", title=id, text=text) for id, text in texts.items()))
+        found = (Passage(id=id, source="web", title=id, text=text) for id, text in self.texts.items())
+        return SearchResult(tuple(found))
 
 
 def service_of(source: Counted) -> Service:
@@ -112,6 +113,21 @@ def test_a_claim_is_checked_again_against_what_it_cited_and_what_is_found_now():
     (claim,) = next(step for step in wrong["steps"] if step["kind"] == "evidenced")["claims"]
     assert claim["check"] == "contradicted"
     assert [step["cached"] for step in searched(wrong)] == ["", ""], "nothing is used again for a check"
+
+
+def test_a_claim_is_checked_against_a_document_as_it_is_now():
+    source = Counted()
+
+    async def run() -> dict[str, Any]:
+        async with client_of(service_of(source)) as client:
+            first = await traced(client)
+            source.texts["falls"] = "Aurora Falls was directed by Tom Berg."
+            return await traced(client, **{"follows": first["id"]} | said("check the first claim again"))
+
+    trace = asyncio.run(run())
+    (claim,) = next(step for step in trace["steps"] if step["kind"] == "evidenced")["claims"]
+    assert claim["check"] == "contradicted"
+    assert FALLS not in [passage["text"] for passage in trace["passages"]]
 
 
 @pytest.mark.parametrize(("budgets", "searches"), [({"searches": 0}, 0), ({"searches": 1}, 1), ({"credits": 1}, 0)])

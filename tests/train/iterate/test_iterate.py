@@ -205,8 +205,9 @@ def test_what_is_kept_is_judged_by_the_protocol_of_a_file(tmp_path: Path) -> Non
     said |= {"sample": {}, "dev": {}, "keep": {"reward": "outcome"}, "agent": {"protocol": str(own)}}
     rules = IterateRecipe.model_validate(said).rules()
     assert rules.protocol is not None
+    assert rules.protocol.name == "mine"
     assert rules.reward is not None
-    assert rules.protocol.name == "mine" == rules.reward.tools.protocol.name
+    assert rules.reward.tools.protocol == rules.protocol
     assert IterateRecipe.model_validate({**said, "agent": {"protocol": "multisearch"}}).rules().protocol is None
 
 

@@ -49,6 +49,22 @@ def test_a_page_has_its_title_before_its_headings_but_not_twice():
     assert titles == ["Falls", "Falls", "Falls › Plot", "Falls › Cast"]
 
 
+def test_a_longer_heading_takes_the_place_of_a_title_that_it_repeats():
+    titles = [title for title, _, _ in split_page("# Planning permission was refused\nb\n## Plan\nc", "Plan")]
+    assert titles == ["Plan", "Planning permission was refused", "Planning permission was refused › Plan"]
+
+
+def test_a_heading_with_nothing_under_it_is_what_it_says():
+    text = "# Manual\n## Emergency number 555\n\n## Use\nRead.\n### Contact Xaver\n# \n## End"
+    found = [(title, text[start:end].strip()) for title, start, end in split_markdown(text, "x")]
+    assert [one for one in found if one[1]] == [
+        ("Manual › Emergency number 555", "## Emergency number 555"),
+        ("Manual › Use", "Read."),
+        ("Manual › Use › Contact Xaver", "### Contact Xaver"),
+        ("End", "## End"),
+    ]
+
+
 markdown_like = st.text(alphabet=st.sampled_from(list("ab#`~ \n\r.\u2028")), max_size=80)
 
 

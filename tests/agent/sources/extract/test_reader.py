@@ -54,6 +54,17 @@ def test_a_file_without_text_costs_nothing_but_itself(tmp_path: Path):
         assert files.read(page(tmp_path), "html").title == "Owls"
 
 
+def test_a_file_that_changes_before_its_turn_is_read_again(tmp_path: Path):
+    first, second, third = (page(tmp_path, f"{name}.html") for name in "abc")
+    with FileReader([(first, "html"), (second, "html"), (third, "html")], workers=1) as files:
+        files.read(first, "html")
+        wait_for = files._ahead[-1].text  # pyright: ignore[reportPrivateUsage]
+        wait_for.result()
+        third.write_text("<title>Owls</title><p>An owl sleeps.</p>", encoding="utf-8")
+        assert files.read(third, "html").text == "An owl sleeps.", "nobody wanted the second one"
+        assert not files._ahead  # pyright: ignore[reportPrivateUsage]
+
+
 def test_a_parser_that_hangs_is_killed(tmp_path: Path):
     with FileReader(seconds=1.5) as files:
         stop(files, tmp_path)

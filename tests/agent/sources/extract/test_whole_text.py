@@ -23,6 +23,14 @@ def test_an_e_mail_is_read_whole_where_one_part_of_it_is_plain():
     assert "The budget is 4,200 euros." in mail_text(bytes(blank)).text
 
 
+def test_the_text_of_an_invitation_is_read_whatever_form_comes_last():
+    invitation = message(Subject="Board")
+    invitation.set_content(" ")
+    invitation.add_alternative("<p>The board meets in Trieste.</p>", subtype="html")
+    invitation.add_alternative("BEGIN:VCALENDAR\nEND:VCALENDAR", subtype="calendar")
+    assert "The board meets in Trieste." in mail_text(bytes(invitation)).text
+
+
 def test_a_path_in_rich_text_is_no_binary_data():
     text = (
         rb"{\rtf1\ansi Run C:\\Games\\bin64\\run.exe; a licence costs 40 euros a year; please ask Lina Orr about it.}"
