@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 696a782b2a7e9c91af9544a985e309b517bd1751c9e70e52b90d6bf3473b8718
+// Made of schema.json by tools/types.mjs; sha256 of it: 6d3802f4ec7b406a2a7dd37d5792debef49ecae697615e182bc093f58cdc9ca0
 
 /**
  * Made by `python -m server.ui.types`.
@@ -77,6 +77,7 @@ value: string
  */
 export interface FollowedUp {
 text: string
+history?: unknown[][]
 run: string
 claim: string
 context: ("summary" | "evidence" | "all")
