@@ -4,6 +4,9 @@ Each goes on where an earlier session was stopped, and leaves what it makes whol
 need is imported for them alone.
 """
 
+from typing import Final
+
+from agent.sources.corpus.folder import locked
 from lab.reproduce.design import Arm
 from lab.reproduce.evaluating import Answers, evaluate, keep_answers, points_as_one
 from lab.reproduce.jobs import Job
@@ -14,9 +17,11 @@ from lab.reproduce.study import Study
 from lab.reproduce.waiting import beat
 from lab.reproduce.worlds import evaluation_world, question_lists
 
+LOCKS: Final = "locks"
+
 
 def do(study: Study, job: Job, *, processes: int = 1) -> Figures | None:
-    """Do a job.
+    """Do a job; one of a session that was killed, which notices that only after its step, is waited for.
 
     Args:
         study: it belongs to.
@@ -29,6 +34,11 @@ def do(study: Study, job: Job, *, processes: int = 1) -> Figures | None:
     Raises:
         SetupError: something cannot be used, or a file cannot be written.
     """
+    with locked(study.out / LOCKS / job.name, wait=True):
+        return _do(study, job, processes)
+
+
+def _do(study: Study, job: Job, processes: int) -> Figures | None:
     if job.arm is not None and not job.arm.reader:
         return _evaluate(study, job.arm, job.seed)
     if job.real_set is not None:

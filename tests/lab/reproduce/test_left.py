@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -13,10 +15,12 @@ import torch
 from safetensors.torch import load, save
 
 import agent
+from agent.sources.corpus.folder import locked
 from lab.reproduce.evaluating import ANSWERS, evaluate, read_answers
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.papers import all_arms, directions_of, trainings
 from lab.reproduce.training import WEIGHTS, keep_state, newest
+from lab.reproduce.work import LOCKS, do
 from lab.reproduce.worlds import evaluation_world
 from tests.lab.reproduce.small import HUB, small_study
 from train.ppo.run import save_state
@@ -64,6 +68,18 @@ def test_one_that_stopped_before_its_first_state_leaves_the_start(tmp_path: Path
     recipe = study.rl_recipe(trainings()["multisearch-gdpo"], 1)
     keep_state(study, recipe, newest(recipe, folder), folder / "hub")
     assert (folder / "hub" / WEIGHTS).read_bytes() == (HUB / WEIGHTS).read_bytes()
+
+
+def test_a_job_waits_until_one_of_a_session_that_was_killed_has_noticed(tmp_path: Path) -> None:
+    study = small_study(tmp_path, questions=2)
+    job = next(one for one in jobs_of(study, directions_of("all")) if one.name == "evaluated/dag-oracle/1")
+    with ThreadPoolExecutor() as threads:
+        with locked(study.out / LOCKS / job.name):
+            running = threads.submit(do, study, job)
+            sleep(0.5)
+            assert not running.done()
+            assert not study.answers_folder("dag-oracle", 1).exists()
+        assert (running.result() or {})["n"] == 2
 
 
 @pytest.mark.slow
