@@ -44,7 +44,7 @@ _NO_EVIDENCE: Final[dict[str, Any]] = {
 _PPO: Final[dict[str, Any]] = {
     "kind": "ppo",
     "learning": {"name": "ppo", "lam": 0.95, "critic_lr": 1e-3, "critic_epochs_first": 8},
-    "optimizer": {"bf16": False},
+    "optimizer": {"bf16": False, "warmup_steps": 2},
 }
 _EVIDENCE: Final = uncertain(_PROTOCOL, "evidence_gold", "the start's evidence holds a gold answer at times")
 _HANDED: Final = "handed-over"
@@ -125,6 +125,7 @@ EVIDENCE: Final = Paper(
             departures=(
                 "one setting of each; PPO learns from 36 questions a step, GRPO from six rollouts of six",
                 "PPO's updates are float32 and its loss is of tokens, GRPO's bf16 and of rollouts",
+                "PPO's first update has half of its rate, GRPO's the whole",
                 *_DEPARTURES,
             ),
         ),
