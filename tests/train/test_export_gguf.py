@@ -52,6 +52,8 @@ def test_a_quantization_of_the_other_form_is_refused(tmp_path: Path, hub: Path, 
     out = str(tmp_path / "m.gguf")
     assert cairn(["checkpoint", "export", str(hub), "--format", "gguf", "--quantization", "int8", "--out", out]) == 2
     assert "gguf has f16, bf16, q8_0" in capsys.readouterr().err
+    assert cairn(["checkpoint", "export", str(hub), "--format", "gguf", "--protocol", "cairn", "--out", out]) == 2
+    assert "a GGUF file has no place for it" in capsys.readouterr().err
     assert cairn(["checkpoint", "export", str(hub), "--quantization", "q8_0", "--out", out]) == 2
     assert "ct2 has int8, float32" in capsys.readouterr().err
 

@@ -43,6 +43,10 @@ def export(
     if quantization is not None and quantization not in fits:
         raise typer.BadParameter(f"{form} has {', '.join(fits)}", param_hint="--quantization")
     if form == "gguf":
+        if protocol:
+            raise typer.BadParameter(
+                "a GGUF file has no place for it: name it where the model is used", param_hint="--protocol"
+            )
         _export_gguf(folder, out, cast(Any, quantization or "f16"), name)
         return
     from train.checkpoints.export import export_checkpoint

@@ -114,6 +114,8 @@ def distill_command(
     from train.distill.run import ROWS, DistillRecipe, distill
     from train.evaluation.chosen import QuestionChoice
 
+    if traces:
+        _refuse_sampling(tries=tries, temperature=temperature)
     settings = load(**({} if temperature is None else {"temperature": temperature}))
     settings = settings if questions else with_world(settings)
     check = _check(settings, reward, reward_setting, least, any_answer=any_answer, any_claims=any_claims, each=each)
@@ -168,6 +170,12 @@ def _check(
     return KeepRules(
         right=not any_answer, supported=not any_claims, protocol=protocol, reward=asks, least=bounds, each=each
     )
+
+
+def _refuse_sampling(*, tries: int, temperature: float | None) -> None:
+    said = "--tries" if tries > 1 else "--temperature" if temperature is not None else ""
+    if said:
+        raise typer.BadParameter("the rollouts of --traces are made already: leave out one of both", param_hint=said)
 
 
 def _read(files: list[Path]) -> "list[Trace]":

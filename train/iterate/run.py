@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.build.sources import with_world
 from agent.errors import SetupError
+from agent.sources.questions import GoldQuestion
 from train.common.interrupt import check_folder
 from train.common.recipe import AdapterSettings, read_recipe
 from train.common.saving import as_a_whole
@@ -35,7 +36,7 @@ from train.sft.run import SftProgress, SftRun
 from train.sft.states import is_begun
 
 if TYPE_CHECKING:
-    from agent.sources.questions import GoldQuestion
+    pass
 
 _HUB: Final = "hub"
 _DEV: Final = "dev"
@@ -261,6 +262,18 @@ class IterateRun:
         settings = self.recipe.settings(self._start, part, temperature=0.0)
         return questions_of(with_world(settings), part.questions, part.dataset)
 
+    def _rl_questions(self) -> Sequence[GoldQuestion]:
+        """Those of the list that the recipe of reinforcement learning names; its little worlds have seeds of training.
+
+        Raises:
+            SetupError: they cannot be read.
+        """
+        from train.evaluation.datasets import read_dataset
+        from train.rl.recipe import read_rl_recipe
+
+        data = read_rl_recipe(self.recipe.rl).data if self.recipe.rl else None
+        return read_dataset(data.questions, data.dataset).questions if data and data.questions else ()
+
     def _checked_questions(self) -> dict[str, str]:
         """Refuse dev questions that are also trained on; gives the hashes of both lists.
 
@@ -268,13 +281,13 @@ class IterateRun:
             SetupError: some are in both.
         """
         sample, dev = self._questions(self.recipe.sample), self._questions(self.recipe.dev)
-        known = {key_of(question.question, question.history) for question in sample}
-        both = [one for one in dev if key_of(one.question, one.history) in known]
-        if both:
-            raise SetupError(
-                f"{len(both)} of {len(dev)} dev questions are sampled, too, {both[0].id!r} for one: dev would choose "
-                "what was learned by heart; name other questions under [dev]"
-            )
+        for trained, how in ((sample, "sampled"), (self._rl_questions(), "trained on by `rl`")):
+            known = {key_of(question.question, question.history) for question in trained}
+            if both := [one for one in dev if key_of(one.question, one.history) in known]:
+                raise SetupError(
+                    f"{len(both)} of {len(dev)} dev questions are {how}, too, {both[0].id!r} for one: dev would choose "
+                    "what was learned by heart; name other questions under [dev]"
+                )
         return {"questions (sample)": fingerprint(sample), "questions (dev)": fingerprint(dev)}
 
 

@@ -56,6 +56,14 @@ def test_where_nothing_is_kept_the_error_names_the_most_frequent_reason(
     assert read_manifest(tmp_path / "out").state == "stopped"
 
 
+def test_a_sampling_that_traces_had_already_is_refused(
+    traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for flag in (["--tries", "4"], ["--temperature", "0.8"]):
+        assert distill(traces, tmp_path / "out", *flag) == 2
+        assert "are made already" in capsys.readouterr().err
+
+
 def test_a_part_that_the_reward_does_not_have_is_refused(
     traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

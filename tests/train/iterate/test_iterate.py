@@ -14,6 +14,7 @@ import agent  # noqa: E402 - only where torch is
 from agent import cli  # noqa: E402
 from agent.errors import SetupError  # noqa: E402
 from agent.trace.io import read_traces  # noqa: E402
+from agent.world import load_world  # noqa: E402
 from lab.shipped import HUB  # noqa: E402
 from tests.docs.blocks import ROOT  # noqa: E402
 from tests.train.iterate.small import QUESTIONS, as_toml, iterate_recipe  # noqa: E402
@@ -158,6 +159,20 @@ def test_rounds_alternate_with_reinforcement_learning_and_the_command_prints_the
 def test_dev_questions_that_are_sampled_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
     recipe = iterate_recipe(tmp_path, dev={"agent": {}})
     with pytest.raises(SetupError, match=f"{QUESTIONS} of {QUESTIONS} dev questions are sampled, too"):
+        IterateRun(recipe, tmp_path / "out").go(silent)
+    assert not (tmp_path / "out" / "round-0").exists()
+
+
+def test_dev_questions_that_reinforcement_learning_trains_on_are_refused(tmp_path: Path) -> None:
+    questions = tmp_path / "q.jsonl"
+    recipe = iterate_recipe(tmp_path)
+    dev = load_world(str(tmp_path / "dev")).questions
+    lines = [{"id": one.id, "question": one.question, "answers": one.answers} for one in dev[:2]]
+    questions.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    rl = rl_recipe(1, rollout={"prompts": 1, "group": 2}, data={"questions": str(questions)})
+    (tmp_path / "rl.toml").write_text(as_toml(rl), encoding="utf-8")
+    recipe = recipe.model_copy(update={"rl": tmp_path / "rl.toml"})
+    with pytest.raises(SetupError, match=f"2 of {QUESTIONS} dev questions are trained on by `rl`, too"):
         IterateRun(recipe, tmp_path / "out").go(silent)
     assert not (tmp_path / "out" / "round-0").exists()
 
