@@ -368,12 +368,6 @@ class RlRecipe(_Part):
                 f"{tree.trees} trees with {tree.rounds} x {tree.expansions} expansions have {tree.rollouts} rollouts, "
                 f"and `group` is {self.rollout.group}: set `rollout.group` to {tree.rollouts}"
             )
-        by_text = any(stage.settings.get("relevance") == "similar" for stage in self.reward)
-        if by_text and self.data.questions is not None:
-            raise ValueError(
-                '`relevance = "similar"` compares with the texts of gold passages, which a question list does not '
-                "have: leave it out, and passages are relevant by their id or title"
-            )
         if self.curriculum and self.data.questions is not None:
             raise ValueError("a curriculum is of the little worlds; a question list has its own order")
         return self

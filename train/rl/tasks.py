@@ -145,6 +145,11 @@ class ListTasks:
         from train.evaluation.datasets import read_dataset
 
         assert recipe.data.questions is not None
+        if any(stage.settings.get("relevance") == "similar" for stage in recipe.reward):
+            raise SetupError(
+                '`relevance = "similar"` compares with the texts of gold passages, which a question list does not '
+                "have: leave it out, and passages are relevant by their id or title"
+            )
         found = read_dataset(recipe.data.questions, recipe.data.dataset).questions
         self._questions: Sequence[GoldQuestion] = found[: recipe.data.limit or None]
         self._recipe = recipe

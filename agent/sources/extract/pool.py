@@ -292,7 +292,7 @@ class FileReader:
         return text.result()
 
     def _taken(self, path: Path) -> "_Ahead | None":
-        """What was read ahead of a file; files before it that nobody wanted go."""
+        """What was read ahead of a file; files before it that were not wanted go."""
         while any(one.path == path for one in self._ahead):
             if (first := self._ahead.popleft()).path == path:
                 return first

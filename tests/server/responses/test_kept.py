@@ -78,7 +78,7 @@ def test_a_response_is_there_by_its_id_as_it_was_sent(ask: Callable[..., Awaitab
 
 def test_a_response_is_followed_up_as_if_its_turns_had_been_sent() -> None:
     _, turn = listening()
-    asked = ("Who is the mayor of Norway?", "since 2020", "and for Sweden?", "Who was the one before?")
+    questions = ("Who is the mayor of Norway?", "since 2020", "and for Sweden?", "Who was the one before?")
 
     async def trace_of(client: AsyncOpenAI, response: Any) -> dict[str, Any]:
         address = str(client.base_url).removesuffix("/v1/")
@@ -88,7 +88,7 @@ def test_a_response_is_followed_up_as_if_its_turns_had_been_sent() -> None:
     async def use(client: AsyncOpenAI) -> None:
         sent: list[dict[str, str]] = []
         before: dict[str, str] = {}
-        for question in asked:
+        for question in questions:
             response = await make(client, input=question, **before)
             named = await trace_of(client, response)
             sent.append({"role": "user", "content": question})

@@ -214,7 +214,7 @@ def test_questions_of_another_list_are_left_out_whatever_their_ids_are(corpus: L
     assert [one.id for one in without(records, same, corpus)] == ["yes"]
 
 
-def test_a_document_and_a_part_of_it_are_one_and_so_is_a_question_that_is_asked_twice(corpus: Library):
+def test_a_document_and_a_part_of_it_are_one_and_so_is_a_question_under_two_ids(corpus: Library):
     lines = [
         {"id": "a", "question": "Who directed Aurora Falls?", "answers": ["Lina Orr"], "supporting": ["falls"]},
         {

@@ -41,10 +41,6 @@ def test_every_recipe_that_is_shipped_can_be_read(path: Path) -> None:
         ({"learning": {"credit": {"first_hit": 0.5, "information_gain": {}}}}, "choose one of them"),
         ({"data": {"search": {"corpus": "x"}}}, "name `questions`"),
         ({"data": {"protocol_weights": {"dag": 2.0}}}, "names dag"),
-        (
-            {"data": {"questions": "q.jsonl"}, "reward": ({"name": "kg", "settings": {"relevance": "similar"}},)},
-            "texts of gold passages",
-        ),
         ({"safety": {"without": ("no such rule",)}}, "no such rule"),
     ],
 )

@@ -104,6 +104,12 @@ def test_a_list_shorter_than_a_batch_is_refused(tmp_path: Path) -> None:
         tasks_of(recipe(data={"questions": _list(tmp_path, 1)}), sources={"web": Echo()})
 
 
+def test_likeness_to_texts_that_a_list_does_not_have_is_refused(tmp_path: Path) -> None:
+    reward = ({"name": "kg", "settings": {"relevance": "similar"}},)
+    with pytest.raises(SetupError, match="texts of gold passages"):
+        tasks_of(recipe(data={"questions": _list(tmp_path, 4)}, reward=reward), sources={"web": Echo()})
+
+
 def test_a_setting_of_the_sources_that_there_is_not_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"`search` in the recipe's \[data\] cannot be used: corpsu"):
         tasks_of(recipe(data={"questions": _list(tmp_path, 2), "search": {"corpsu": "x"}}))

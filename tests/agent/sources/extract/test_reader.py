@@ -61,7 +61,7 @@ def test_a_file_that_changes_before_its_turn_is_read_again(tmp_path: Path):
         wait_for = files._ahead[-1].text  # pyright: ignore[reportPrivateUsage]
         wait_for.result()
         third.write_text("<title>Owls</title><p>An owl sleeps.</p>", encoding="utf-8")
-        assert files.read(third, "html").text == "An owl sleeps.", "nobody wanted the second one"
+        assert files.read(third, "html").text == "An owl sleeps.", "the second one was not wanted"
         assert not files._ahead  # pyright: ignore[reportPrivateUsage]
 
 
