@@ -88,6 +88,7 @@ def test_a_response_is_followed_up_as_if_its_turns_had_been_sent() -> None:
     async def use(client: AsyncOpenAI) -> None:
         sent: list[dict[str, str]] = []
         before: dict[str, str] = {}
+        whole: dict[str, Any] = {}
         for question in questions:
             response = await make(client, input=question, **before)
             named = await trace_of(client, response)
