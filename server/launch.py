@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from agent.build.agent import as_trained, build_agent, build_sources, notices
 from agent.build.shipped import with_policy
 from agent.errors import SetupError
-from agent.parallel.processes import SELDOM
+from agent.parallel.processes import GC_THRESHOLD
 from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import protocol_named, protocol_names
@@ -274,7 +274,7 @@ def _calm_collector() -> None:
     """  # noqa: D205 - one sentence over two lines
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLD)
 
 
 def _one_arena() -> None:

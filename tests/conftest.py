@@ -17,7 +17,7 @@ from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
-from agent.parallel.processes import SELDOM
+from agent.parallel.processes import GC_THRESHOLD
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult, Source
@@ -64,7 +64,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLD)
     gc.enable()
 
 

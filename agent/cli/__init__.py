@@ -25,12 +25,12 @@ DEBUG: Final = "--debug"
 
 def main() -> None:
     """The `cairn` command. No Python that it starts, directly or in a library, imports from the current folder."""
-    from agent.parallel.processes import SAFE_PATH, SELDOM
+    from agent.parallel.processes import GC_THRESHOLD, SAFE_PATH
     from agent.settings import default_environment
 
     default_environment(SAFE_PATH)
     guard_logs()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLD)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from agent.settings import environment_of_children
 
 SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
-SELDOM: Final = (10_000, 10, 10)
+GC_THRESHOLD: Final = (10_000, 10, 10)
 """For `gc.set_threshold`: new objects before Python looks for cycles among them, and how many of these looks go to one
 at the next older ones. With its own 700, torch loads an eighth slower.
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agent.cores import cores
 from agent.errors import SetupError
-from agent.parallel.processes import SELDOM, spawning
+from agent.parallel.processes import GC_THRESHOLD, spawning
 from agent.settings import CairnSettings
 from lab.benchmarks.percentiles import percentiles
 from lab.report import ReportTable
@@ -225,7 +225,7 @@ def _figures(
 
 def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
     """The server's process: sends its address, measures its own CPU time between `start` and `stop`, and sends it."""
-    gc.set_threshold(*SELDOM)  # as the command does
+    gc.set_threshold(*GC_THRESHOLD)  # as the command does
     from server import launch
 
     try:

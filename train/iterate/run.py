@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agent.build.sources import with_world
 from agent.errors import SetupError
@@ -34,9 +34,6 @@ from train.safety.manifest import RunManifest, hash_of, kept_manifest
 from train.sft.memory import give_back
 from train.sft.run import SftProgress, SftRun
 from train.sft.states import is_begun
-
-if TYPE_CHECKING:
-    pass
 
 _HUB: Final = "hub"
 _DEV: Final = "dev"

@@ -36,8 +36,8 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
         heading = None if fence else _HEADING.fullmatch(line.rstrip("\r\n"))
         if heading:
             level, title = len(heading[1]), _CLOSING.sub("", heading[2]).strip(" \t")
-            above = bool(path) and level > path[-1][0]
-            yield _title(path, name), start if above or _says(path, text[start:at]) else own, at
+            deeper = bool(path) and level > path[-1][0]
+            yield _title(path, name), start if deeper or _says(path, text[start:at]) else own, at
             path = [*((depth, above) for depth, above in path if depth < level), (level, title)]
             own, start = at, at + len(line)
         at += len(line)
@@ -45,7 +45,7 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _says(path: Sequence[tuple[int, str]], section: str) -> bool:
-    """Whether a section is more than its heading, or its heading nothing."""
+    """Whether text stands under a heading; true also where there is no heading, or an empty one, to show instead."""
     return bool(section.strip()) or not path or not path[-1][1]
 
 

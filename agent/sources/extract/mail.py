@@ -23,6 +23,7 @@ _MULTIPLE: Final = re.compile(rb"multipart/", re.IGNORECASE)
 MAX_MULTIPLE: Final = 100
 _NAME: Final = re.compile(rb"[!-9;-~]+[ \t]*:")
 _MBOX: Final = re.compile(rb"From [^\n]*\n")
+_READ: Final = ("text/plain", "text/html")
 _SHOWN: Final = ("From", "To", "Cc", "Date")
 
 
@@ -76,16 +77,15 @@ def _texts(message: Message, names: list[str]) -> Iterator[Message]:
             waiting += _preferred(_children(part))
         elif part.is_multipart():
             waiting += reversed(_children(part))
-        elif kind in ("text/plain", "text/html"):
+        elif kind in _READ:
             yield part
 
 
 def _preferred(alternatives: Sequence[Message]) -> list[Message]:
-    """Of one text in several forms the plain one, where it is not blank; else the last that is text, the richest."""
+    """Of one text in several forms the plain one, where it is not blank; else the last that is read, the richest."""
     plain = [part for part in alternatives if part.get_content_type() == "text/plain" and _text_of(part).strip()]
-    readable = [part for part in alternatives if part.is_multipart() or part.get_content_maintype() == "text"]
-    texts = [part for part in readable if part.get_content_type() != "text/calendar"]
-    return plain[:1] or (texts or list(alternatives))[-1:]
+    read = [part for part in alternatives if part.is_multipart() or part.get_content_type() in _READ]
+    return plain[:1] or (read or list(alternatives))[-1:]
 
 
 def _text_of(part: Message) -> str:

@@ -2,6 +2,8 @@
 
 from email.message import EmailMessage
 
+import pytest
+
 from agent.sources.extract.mail import mail_text
 from agent.sources.extract.word import rtf_text
 from tests.agent.sources.extract.test_formats import message
@@ -23,11 +25,12 @@ def test_an_e_mail_is_read_whole_where_one_part_of_it_is_plain():
     assert "The budget is 4,200 euros." in mail_text(bytes(blank)).text
 
 
-def test_the_text_of_an_invitation_is_read_whatever_form_comes_last():
+@pytest.mark.parametrize("last", ["calendar", "x-amp-html"])
+def test_the_text_of_a_mail_is_read_whatever_form_comes_last(last: str):
     invitation = message(Subject="Board")
     invitation.set_content(" ")
     invitation.add_alternative("<p>The board meets in Trieste.</p>", subtype="html")
-    invitation.add_alternative("BEGIN:VCALENDAR\nEND:VCALENDAR", subtype="calendar")
+    invitation.add_alternative("BEGIN:VCALENDAR\nEND:VCALENDAR", subtype=last)
     assert "The board meets in Trieste." in mail_text(bytes(invitation)).text
 
 
