@@ -16,6 +16,7 @@ from agent.policies.base import Policy, Sampling
 from agent.policies.hub_form import open_hub_form
 from lab.benchmarks.engines import PATIENT
 from lab.benchmarks.plain_rollouts import PlainPolicy, Serial
+from train.models.pretrained import in_hub_form, start_folder
 from train.rewards.base import Reward
 from train.rewards.registry import reward_of
 from train.rl.live import live_of
@@ -44,11 +45,17 @@ def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0, ti
     """Run the first batch of a recipe in both ways by turns, with searches that take a set time.
 
     Args:
-        recipe: its start, questions and limits.
+        recipe: its start, questions and limits; of a start that is an adapter, both ways run the merged model.
         search_ms: what a search takes beside its own time.
         threads: of our engine; 0: what torch takes.
         times: runs of each way; the figures are those of the batch with the median time.
     """
+    with in_hub_form(start_folder(recipe.start)) as folder:
+        whole = recipe.model_copy(update={"start": str(folder)})
+        return _phases(whole, search_ms=search_ms, threads=threads, times=times)
+
+
+def _phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int, times: int) -> list[Phase]:
     hub = open_hub_form(recipe.start)
     auto = transformers.AutoModelForCausalLM
     model: Any = auto.from_pretrained(
