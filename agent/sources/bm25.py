@@ -276,17 +276,16 @@ def _places(vocabulary: object) -> dict[str, int]:
     return places
 
 
-_MISSING: Final = object()
-_before = sys.modules.get("jax", _MISSING)
+# bm25s imports these where they are installed, for ways of its that are not used here: half of what a start took.
+_before = {name: sys.modules[name] for name in ("jax", "numba", "scipy") if name in sys.modules}
 _unknown: dict[str, Any] = sys.modules  # None in it makes an import fail
-if _before is _MISSING:
-    _unknown["jax"] = None
+_unknown.update({"jax": None, "numba": None, "scipy": None} | _before)
 try:
     import bm25s  # pyright: ignore[reportMissingTypeStubs]
     from bm25s.stopwords import STOPWORDS_EN_PLUS  # pyright: ignore[reportMissingTypeStubs]
 finally:
-    if _before is _MISSING:
-        _unknown.pop("jax", None)
+    for _name in {"jax", "numba", "scipy"} - set(_before):
+        del _unknown[_name]
 
 BM25: Final = cast(Any, bm25s.BM25)
 STOP_WORDS: Final = frozenset(cast(tuple[str, ...], STOPWORDS_EN_PLUS))

@@ -19,7 +19,7 @@ from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, wri
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
 from agent.protocols import TextProtocol, load_protocol
-from train.checkpoints.garbage import frozen_heap
+from train.checkpoints.garbage import no_full_collections
 
 DEFAULT_PROTOCOLS = ("cairn", "multisearch")
 _ALIKE: Final = {"int8": 0.98, "float32": 0.999}
@@ -247,7 +247,7 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization, probe: _P
 
     try:
         converter = Converter(str(hub_dir))
-        with frozen_heap():
+        with no_full_collections():
             converter.write()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{hub_dir} cannot be converted: {error}") from error

@@ -22,7 +22,7 @@ from agent.policies.transformers import TransformersPolicy
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
 from train.checkpoints.export import complete, export_checkpoint
-from train.checkpoints.garbage import frozen_heap
+from train.checkpoints.garbage import no_full_collections
 from train.models.adapters import bare, read_adapter
 from train.models.pretrained import base_folder, named_weights, plain_model
 from train.rl.recipe import RlRecipe
@@ -87,7 +87,7 @@ class EmbeddedLive:
             self._engine.close()
         self._converter.model = plain_model(model, dtype=torch.float32, device="cpu")
         try:
-            with frozen_heap():
+            with no_full_collections():
                 self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
         finally:
             self._converter.model = None

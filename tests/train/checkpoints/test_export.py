@@ -1,6 +1,7 @@
 """The exported form says what the trained model says, token by token."""
 
 import asyncio
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -41,6 +42,23 @@ def test_an_export_is_a_checkpoint_with_the_hash_of_each_file(hub: Path, tmp_pat
     assert sorted(made.manifest.files) == sorted(NEEDED)
     assert open_checkpoint(tmp_path / "ct2").manifest == made.manifest
     assert (tmp_path / "ct2" / "tokenizer.json").read_bytes() == (hub / "tokenizer.json").read_bytes()
+
+
+def test_a_conversion_looks_through_the_whole_heap_for_no_layer(hub: Path, tmp_path: Path):
+    from ctranslate2.converters import transformers as converter
+
+    from train.checkpoints.export import export_checkpoint
+
+    full: list[str] = []
+    gc.disable()  # Python's own
+    gc.callbacks.append(lambda phase, said: full.append(phase) if said["generation"] == 2 else None)
+    try:
+        export_checkpoint(hub, tmp_path)
+    finally:
+        gc.callbacks.pop()
+        gc.enable()
+    assert not full
+    assert vars(converter)["gc"] is gc, "the library is left as it was"
 
 
 def test_without_a_name_the_folder_gives_it(hub: Path, tmp_path: Path):
