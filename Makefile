@@ -51,15 +51,13 @@ SHARED = --dist loadfile --no-loadscope-reorder
 test: $(DEV)/.installed  ## Run the tests.
 	$(BIN)/python -m pytest -n $(WORKERS) $(SHARED) -m "not slow and not long and $(ELSEWHERE)" $(ARGS)
 
-# The one that compares seconds has the cores to itself. A machine may compile UMAP for two minutes.
+# A machine may compile UMAP for two minutes.
 SLOW = slow and not long and $(ELSEWHERE)
-TIMED = tests/lab/benchmarks/load/model/test_model.py
-# To import all tests takes each process a quarter of a minute. tests/test_house.py holds that those outside of $(TIMED) are all that have a slow one.
-SLOW_FILES = $$(grep -rl --include='*.py' 'mark\.slow' tests | grep '/test_' | grep -vFx '$(TIMED)')
+# To import all tests takes each process a quarter of a minute. tests/test_house.py holds that these are all that have a slow one.
+SLOW_FILES = $$(grep -rl --include='*.py' 'mark\.slow' tests | grep '/test_')
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
-	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
-	$(BIN)/python -m pytest -n 3 $(SHARED) --timeout 300 -m "$(SLOW)" $(ARGS) $(SLOW_FILES) || test $$? -eq 5
+	$(BIN)/python -m pytest -n 3 $(SHARED) --timeout 300 -m "$(SLOW)" $(ARGS) $(SLOW_FILES)
 
 long: $(DEV)/.installed $(VLLM)/.installed  ## Run the studies that CI leaves out; their last result is in docs/long.md.
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)

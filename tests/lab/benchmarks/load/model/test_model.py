@@ -34,7 +34,7 @@ def figures(*compared: Compared) -> ModelFigures:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_comparison_fits_predicts_and_measures(capsys: pytest.CaptureFixture[str]):
     sizes = ["--fit", "3", "--streams", "2", "--paced", "4", "--seconds", "3", "--thought", "8", "--answer", "4"]
     code = run(["bench", "model", *sizes, "--checkpoint", str(ENGINE), "--json"])
