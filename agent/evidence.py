@@ -121,7 +121,8 @@ def _cut(passage: Passage, size: int) -> Passage:
     room = size - len(passage.title) - 1
     if _size(passage) <= size or room < _WORTH_SHOWING:
         return passage
-    return passage.model_copy(update={"text": passage.text[:room].rsplit(maxsplit=1)[0] + "…"})
+    words = passage.text.lstrip()[:room].rsplit(maxsplit=1)
+    return passage.model_copy(update={"text": "".join(words[:1]) + "…"})
 
 
 def _size(passage: Passage) -> int:

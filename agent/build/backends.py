@@ -1,6 +1,7 @@
 """From settings to backends and plug-ins, and from these to sources with retries, a cache and limits."""
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, assert_never
@@ -52,6 +53,7 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
                 limits={backend.name: _limits(settings, backend.name, backend.limits) for backend in backends},
                 limiters=limiters,
                 around=pages if name in ("web", "news") else None,
+                at=_addresses(settings, name, backends),
             )
             made[name] = OwningSource(source, client)
     return made
@@ -70,7 +72,8 @@ def plugin_source(settings: CairnSettings, name: str) -> "Source":
     source = load_plugin(name, settings.plugins.get(name, {}))
     limits = _limits(settings, name, limits_of(source))
     store = _store(settings) if limits.keep_seconds else None
-    return resilient_plugin(name, source, limits=limits, store=store)
+    variant = json.dumps(settings.plugins.get(name, {}), sort_keys=True, default=str)
+    return resilient_plugin(name, source, limits=limits, store=store, variant=variant, whole=True)
 
 
 def mcp_source(settings: CairnSettings, name: str) -> "Source":
@@ -84,7 +87,8 @@ def mcp_source(settings: CairnSettings, name: str) -> "Source":
     _retry_in_silence()
     source = bare_mcp_source(settings, name)
     limits = _limits(settings, name, source.limits)
-    return resilient_plugin(name, source, limits=limits, store=_store(settings) if limits.keep_seconds else None)
+    store, variant = _store(settings) if limits.keep_seconds else None, settings.mcp[name].model_dump_json()
+    return resilient_plugin(name, source, limits=limits, store=store, variant=variant, whole=False)
 
 
 def bare_mcp_source(settings: CairnSettings, name: str) -> "McpSource":
@@ -202,6 +206,12 @@ def _standalone(settings: CairnSettings, client: "httpx2.AsyncClient", name: str
     kind = next(kind for kind in kinds if kind.name == name)
     key: str = getattr(settings, f"{name}_key").get_secret_value()
     return kind(client, base=getattr(settings, f"{name}_url"), key=key)
+
+
+def _addresses(settings: CairnSettings, source: str, backends: "Sequence[Backend]") -> str:
+    """Where the requests of a source go: what one server said is not another one's answer."""
+    names = [source, *(backend.name for backend in backends), *(["sparql"] if source == "kg" else [])]
+    return " ".join(str(getattr(settings, f"{name}_url", "")) for name in names).strip()
 
 
 def _limits(settings: CairnSettings, name: str, own: "Limits") -> "Limits":

@@ -34,6 +34,8 @@ def read_values(text: str) -> Iterator[tuple[Any, str]]:
             value, end = decoder.raw_decode(plain, at)
         except json.JSONDecodeError as error:
             raise PlanError(f"{_short(text)} is no JSON: {error.msg} at character {written[error.pos] + 1}") from error
+        except ValueError as error:
+            raise PlanError("the JSON holds a number that is too long; write it as a string") from error
         except RecursionError as error:
             raise PlanError("the JSON is nested too deeply; write one flat object") from error
         yield value, text[written[at] : written[end]].strip()

@@ -274,7 +274,7 @@ def _call(call: Any, written: str) -> tuple[str, dict[str, Any]]:
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise PlanError(f"the arguments of {name!r} are no JSON object; write {_FORM}") from error
     arguments = as_object(given)
     if arguments is None:

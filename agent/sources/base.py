@@ -156,11 +156,14 @@ class OwningSource:
 
 
 async def ask(source: Source, request: SearchRequest, *, seconds: float) -> SearchResult:
-    """Search one source for at most `seconds`. The result has bounded passages, and its credits are known.
+    """Search one source for at most `seconds`, and no longer than the request's own deadline.
+
+    The result has bounded passages, and its credits are known.
 
     Raises:
         SourceError: whatever went wrong in it.
     """
+    seconds = min(seconds, request.seconds_left)
     scope = asyncio.timeout(seconds)
     try:
         async with scope:
@@ -173,7 +176,7 @@ async def ask(source: Source, request: SearchRequest, *, seconds: float) -> Sear
     except SourceError:
         raise
     except TimeoutError as error:
-        why = f"no answer in {seconds:g} s" if scope.expired() else f"it timed out: {error}"
+        why = f"no answer in {round(seconds, 2):g} s" if scope.expired() else f"it timed out: {error}"
         raise SourceError(why, kind="timeout") from error
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

@@ -87,10 +87,16 @@ def _unless_narrowed(own: Sequence[Filter], wanted: Sequence[Filter]) -> Iterabl
     return (condition for condition in wanted if condition.name not in narrower)
 
 
-def _within(host: str, other: str) -> bool:
-    """Whether a host is another one, or a part of it."""
-    host, other = (name.lower().removeprefix("www.") for name in (host, other))
-    return host == other or host.endswith(f".{other}")
+def _within(site: str, other: str) -> bool:
+    """Whether a site, a host that may have a path, is another one or a part of it."""
+    (host, path), (wanted_host, wanted_path) = _host_and_path(site), _host_and_path(other)
+    inside = not wanted_path or f"{path}/".startswith(f"{wanted_path}/")
+    return inside and (host == wanted_host or host.endswith(f".{wanted_host}"))
+
+
+def _host_and_path(site: str) -> tuple[str, str]:
+    host, _, path = bare_site(site.lower()).partition("/")
+    return host, path
 
 
 def unhonoured(filters: Iterable[Filter], *, honours: Collection[str], by: str) -> tuple[str, ...]:

@@ -263,8 +263,8 @@ def failure_of(trace: Trace) -> ApiError | None:
 def agent_of(service: "Service", request: RunOptions, *, system: str = "", plain: bool = False) -> Agent:
     """The service's agent with the options of this request."""
     agent = service.agent
-    named = service.protocols.get(request.model.removeprefix(f"{MODEL}/"), agent.protocol)
-    protocol = plain_protocol(system) if plain else named
+    named = request.model.removeprefix(f"{MODEL}/") if request.model != MODEL else ""  # one protocol has its name, too
+    protocol = plain_protocol(system) if plain else service.protocols.get(named, agent.protocol)
     wanted = {"temperature": request.temperature, "top_p": request.top_p}
     sampling = replace(agent.sampling, **{name: value for name, value in wanted.items() if value is not None})
     return replace(

@@ -51,6 +51,17 @@ def test_a_long_page_is_cut_at_a_word_rather_than_left_out():
     assert len(kept.title) + len(kept.text) <= 101
 
 
+@pytest.mark.parametrize("text", [" " * 900 + "word " * 100, "\n" * 900 + "x" * 900])
+def test_a_long_page_that_begins_with_white_space_is_cut_behind_it(text: str):
+    (kept,) = gather([[passage(text)]], budget=101)
+    assert kept.text.startswith(text.strip()[:9])
+    assert len(kept.text) <= 101
+
+
+def test_a_long_page_of_nothing_but_white_space_is_no_error():
+    assert texts(gather([[passage(" " * 900)]], budget=101)) == ["…"]
+
+
 def test_a_long_page_leaves_short_ones_whole():
     kept = gather([[passage("x" * 9 + " " + "y" * 900)], [passage("short")]], budget=200)
     assert texts(kept)[1] == "short"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.errors import SourceError
 from agent.evidence import Passage
-from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
+from agent.sources.base import SearchRequest, SearchResult, Source, ask, credits_of
 from agent.sources.fuse import FusedSource, fuse
 from tests.conftest import Broken, Echo, Hanging
 
@@ -88,3 +88,13 @@ def test_it_costs_what_its_sources_cost():
 def test_fusing_nothing_is_a_wrong_argument():
     with pytest.raises(ValueError, match="no source"):
         FusedSource({})
+
+
+def test_a_source_that_is_late_costs_the_others_nothing_where_the_search_has_less_time_than_a_source():
+    async def run() -> SearchResult:
+        sources = {"fast": Echo(), "late": Hanging()}
+        return await ask(FusedSource(sources, seconds=60), SearchRequest("q", limit=3), seconds=0.2)
+
+    answer = asyncio.run(run())
+    assert len(answer.passages) == 1
+    assert [(failure.backend, failure.kind) for failure in answer.failures] == [("late", "timeout")]

@@ -43,7 +43,7 @@ class FilteredSource:
             source: of a graph, one that makes a passage of each triple (`KgSource(…, packed=False)`).
             ask: the model.
             keep: how many passages it may keep at most.
-            seconds: it has for one query.
+            seconds: it has for one query; less where the search must end sooner.
         """
         if keep < 1:
             raise ValueError("a filter keeps at least one passage")
@@ -67,12 +67,14 @@ class FilteredSource:
             return found
         candidates = found.passages[:SEES]
         keep = min(self._keep, request.limit)
+        left = request.within(request.seconds_left).seconds_left  # a little to spare, to give what was found
+        seconds = min(self._seconds, left)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(seconds):
                 reply = await self._ask(write_prompt(request, candidates, keep=keep))
                 numbers = read_numbers(reply, most=len(candidates))
         except TimeoutError:
-            return _open(found, request.limit, f"no answer in {self._seconds:g} s")
+            return _open(found, request.limit, f"no answer in {round(seconds, 2):g} s")
         except AgentError as error:
             return _open(found, request.limit, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises costs no passage

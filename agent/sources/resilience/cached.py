@@ -69,6 +69,7 @@ class Cached:
         store: AnswerStore | None,
         limits: Limits,
         variant: str = "",
+        whole: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
         """Remember what `source` finds.
@@ -78,11 +79,13 @@ class Cached:
             name: part of every key: two sources with one name share their answers.
             store: None: equal queries in flight share a call, and nothing is kept.
             limits: `keep_seconds` and `stale_seconds` count.
-            variant: what else answers depend on, for example the backends; part of every key too.
+            variant: what else answers depend on, for example the backends and where they are; part of every key too.
+            whole: the question, its entities and its relations count, too; otherwise only the query does.
             now: seconds since 1970.
         """
         self.name = name
         self._variant = variant
+        self._whole = whole
         self._source = source
         self._store = store
         self._keep_seconds = limits.keep_seconds
@@ -146,8 +149,10 @@ class Cached:
         """What makes two searches equal. White space does not count, case does: it may be a name's."""
         conditions = [(f.name, f.value) for f in sorted(request.filters, key=lambda f: f.name)]
         query = " ".join(request.query.split())
-        whole = json.dumps([VERSION, self.name, self._variant, query, request.limit, conditions])
-        return f"cairn:search:{VERSION}:{hashlib.sha256(whole.encode()).hexdigest()}"
+        counted = [VERSION, self.name, self._variant, query, request.limit, conditions]
+        if self._whole:
+            counted += [request.question, request.entities, request.relations]
+        return f"cairn:search:{VERSION}:{hashlib.sha256(json.dumps(counted).encode()).hexdigest()}"
 
     def _flight(self, request: SearchRequest) -> _Flight:
         """The flight that answers this request: the one on its way, or a new one."""

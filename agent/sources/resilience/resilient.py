@@ -49,7 +49,9 @@ PLUGIN: Final = Limits(concurrency=16, requests=50, keep_seconds=0.0)
 stranger's server would; and only its author knows how long an answer holds, so none is kept."""
 
 
-def resilient_plugin(name: str, source: Source, *, limits: Limits, store: AnswerStore | None) -> Cached:
+def resilient_plugin(
+    name: str, source: Source, *, limits: Limits, store: AnswerStore | None, variant: str = "", whole: bool = True
+) -> Cached:
     """Guard other people's source, and share the calls of equal queries; closing it closes the source and the store.
 
     Args:
@@ -57,8 +59,11 @@ def resilient_plugin(name: str, source: Source, *, limits: Limits, store: Answer
         source: makes one attempt a call.
         limits: how many requests it takes.
         store: where answers are kept, if `limits` keep them for any time; None: nowhere.
+        variant: its options; with others it is searched again.
+        whole: it may read more of a request than the query.
     """
-    return Cached(Guarded(source, name=name, limits=limits), name=name, store=store, limits=limits)
+    guarded = Guarded(source, name=name, limits=limits)
+    return Cached(guarded, name=name, store=store, limits=limits, variant=variant, whole=whole)
 
 
 def limits_of(source: Source) -> Limits:
@@ -76,9 +81,12 @@ def resilient(
     limits: Mapping[str, Limits] | None = None,
     limiters: RateLimiters | None = None,
     around: Callable[[Source], Source] | None = None,
+    at: str = "",
     now: Callable[[], float] = time.time,
 ) -> Cached:
-    """Make one source of its backends; closing it closes them and the store. With other backends it requests again.
+    """Make one source of its backends; closing it closes them and the store.
+
+    With other backends, or the same ones elsewhere, it requests again.
 
     Args:
         name: of the source; its answers are kept under it, for the shortest time that one of its backends says.
@@ -88,6 +96,7 @@ def resilient(
         limits: in place of what a backend says of itself, by its name.
         limiters: shared with all other sources, so that a backend that several of them share gets no more requests.
         around: put between the backends and the cache, for example to read the pages of hits.
+        at: where the backends are.
         now: seconds since 1970, for the age of what is kept.
     """
     limiters = RateLimiters() if limiters is None else limiters
@@ -98,7 +107,7 @@ def resilient(
         guarded.append(Guarded(backend, name=backend.name, limits=wanted, limiter=limiter))
     shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
     found: Source = Fallback(name, guarded, enough=enough)
-    variant = "+".join(guard.name for guard in guarded) + (" around" if around else "")
+    variant = "+".join(guard.name for guard in guarded) + (" around" if around else "") + (f" at {at}" if at else "")
     found = around(found) if around else found
     return Cached(found, name=name, store=store, limits=shortest, variant=variant, now=now)
 

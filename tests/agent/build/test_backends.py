@@ -241,3 +241,21 @@ def test_closing_the_sources_closes_what_they_share_without_complaint(tmp_path: 
         assert isinstance(step, SearchFailed)
 
     asyncio.run(test())
+
+
+def test_what_one_server_said_is_no_answer_of_another(tmp_path: Path):
+    def wiki(text: str) -> Reply:
+        page = {"title": "X", "pageid": 1, "index": 1, "extract": text}
+        return json_reply({"query": {"search": [{"title": "X", "pageid": 1, "snippet": text}], "pages": [page]}})
+
+    async def test(server: ApiServer) -> None:
+        said = {"/w/api.php": "The public wiki.", "/ours/w/api.php": "Our own wiki."}
+        server.routes |= {path: wiki(text) for path, text in said.items()}
+        for base, text in ((server.base, "The public wiki."), (f"{server.base}/ours", "Our own wiki.")):
+            sources = live_sources(settings(server.base, tmp_path, wiki_url=base))
+            (step,) = await searched(sources, ("wiki", "holidays"))
+            assert isinstance(step, Searched)
+            assert [passage.text for passage in step.passages] == [text]
+            await close_sources(sources.values())
+
+    run(test)

@@ -110,6 +110,7 @@ def test_a_side_that_is_not_there_or_not_wanted_is_left_out(
         ("{}", "the search has no query; write {"),
         ('{"query": " "}', "the search has no query; write {"),
         ("[" * 100_000, "no JSON|nested too deeply"),
+        (f'{{"query": {"1" * 5000}}}', "a number that is too long"),
     ],
 )
 def test_what_is_doubtful_is_refused_with_the_form(text: str, why: str):
@@ -156,6 +157,9 @@ def test_a_tool_asks_its_own_source_by_its_own_argument():
         ('{"name": "search"}', "'search' was called without 'query'"),
         ('{"name": "search", "arguments": []}', "the arguments of 'search' are no JSON object"),
         ('{"name": "search", "arguments": "x"}', "the arguments of 'search' are no JSON object"),
+        (f'{{"name": "search", "arguments": "{"[" * 3000}"}}', "the arguments of 'search' are no JSON object"),
+        (f'{{"name": "search", "arguments": "{"1" * 5000}"}}', "the arguments of 'search' are no JSON object"),
+        (f'{{"name": "search", "arguments": {"1" * 5000}}}', "a number that is too long"),
         ('{"arguments": {}}', "is no function call; write {"),
         ('search("x")', "is no JSON: Expecting value at character 1; write {"),
         ('{"name": "search", "arguments": {"query": "a"}', "is no JSON"),

@@ -114,6 +114,17 @@ def test_a_model_that_never_answers_is_left_behind():
     assert hits.notes[-1].endswith("no answer in 0.01 s")
 
 
+def test_a_model_that_is_late_costs_nothing_where_the_search_has_less_time_than_it():
+    async def never(prompt: str) -> str:
+        await asyncio.Event().wait()
+        return prompt
+
+    source = FilteredSource(Fixed(), never, seconds=60)
+    hits = asyncio.run(ask(source, SearchRequest("films", limit=10), seconds=0.2))
+    assert [p.text for p in hits.passages] == TEXTS[:10]
+    assert "no answer in 0.1" in hits.notes[-1]
+
+
 def test_a_source_that_fails_is_a_source_that_fails():
     with pytest.raises(SourceError, match="no route"):
         filtered("1", source=Broken())

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -78,6 +79,14 @@ def test_white_space_does_not_make_a_new_query_but_case_limit_filters_and_source
     assert source.key(SearchRequest("x", limit=3, filters=(after, lang))) == source.key(
         SearchRequest("x", limit=3, filters=(lang, after))
     )
+
+
+def test_where_the_whole_request_counts_another_question_is_another_search():
+    request = SearchRequest("Dune", limit=3, question="Who wrote Dune?", entities=("Dune",), relations=("author",))
+    others = [replace(request, question="Where?"), replace(request, entities=()), replace(request, relations=("date",))]
+    query, whole = (Cached(Scripted(), name="x", store=None, limits=LIMITS, whole=whole) for whole in (False, True))
+    assert {query.key(one) for one in others} == {query.key(request)}
+    assert len({whole.key(one) for one in (request, *others)}) == 4
 
 
 def test_after_its_time_it_is_searched_again():
