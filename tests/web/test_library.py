@@ -1,5 +1,7 @@
 """Your documents, follow-ups and settings on the page, in a real browser; test_journey.py goes all the way."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,8 @@ def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_smal
     browser: Browser, manual: str, tmp_path: Path
 ):
     (tmp_path / "notes" / "deep").mkdir(parents=True)
+    (tmp_path / "notes" / ".git").mkdir()
+    (tmp_path / "notes" / ".git" / "config.md").write_text("A secret.\n", encoding="utf-8")
     (tmp_path / "notes" / "a.md").write_text("# A\n\nThe first note.\n", encoding="utf-8")
     (tmp_path / "notes" / "deep" / "b.txt").write_text("The second note.\n", encoding="utf-8")
     shape: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"}
@@ -93,6 +97,15 @@ def test_a_library_is_named_filled_from_a_folder_and_shown_in_the_dark_on_a_smal
         expect(page.locator(".cards")).to_contain_text("notes/deep/b.txt")
         expect(page.locator(".library > .meta")).to_contain_text("2 documents")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing is wider than the screen"
+        assert [file["filename"] for file in watched.api("/v1/files")["data"] if "config" in file["filename"]] == []
+
+        page.get_by_role("button", name="Ask this one").first.click()
+        expect(page.get_by_label("Search in")).to_have_value(re.compile("^file-"))
+        page.go_back()
+        page.get_by_role("button", name="Delete", exact=True).last.click()
+        page.get_by_role("button", name="Delete it all").click()
+        expect(page.get_by_label("Name of a new library")).to_be_visible()
+        assert json.loads(page.evaluate("sessionStorage.getItem('cairn.options')"))["scope"] == ""
 
 
 def test_settings_are_checked_and_saved_on_the_page(
@@ -108,4 +121,21 @@ def test_settings_are_checked_and_saved_on_the_page(
         expect(page.locator(".setting").filter(has_text="Address")).to_contain_text("start the server", timeout=60_000)
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("restart the server to use it")).to_be_visible()
+
+        setting = page.locator(".setting:has(input[type=password])").first
+        key, remove, save = (
+            setting.locator("input"),
+            setting.get_by_role("button"),
+            page.get_by_role("button", name="Save"),
+        )
+        key.fill("first")
+        save.click()
+        expect(remove).to_have_text("Remove")
+        key.fill("x")
+        key.fill("")
+        expect(save).to_be_disabled()
+        remove.click()
+        expect(remove).to_have_text("Will be removed; keep it")
+        remove.click()
+        expect(save).to_be_disabled()
     assert "qwen3:8b" in (tmp_path / "cairn" / "settings.toml").read_text("utf-8")

@@ -7,6 +7,11 @@ export function nameOf(file: File): string {
   return (file as File & { path?: string }).webkitRelativePath || (paths.get(file) ?? file.name);
 }
 
+/** What lies in no hidden folder, such as `.git`, and is not hidden itself. */
+export function plainFiles(files: Iterable<File>): File[] {
+  return [...files].filter((file) => !nameOf(file).split("/").some((part) => part.startsWith(".")));
+}
+
 /** Everything that was dropped, folders searched through. What may not be read goes to `failed`, and costs no other file. */
 export async function droppedFiles(items: DataTransferItemList, failed: (error: unknown) => void): Promise<File[]> {
   // Before anything is waited for: a drop can be read only while it happens.

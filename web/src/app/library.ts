@@ -66,7 +66,8 @@ export async function renameLibrary(id: string, name: string): Promise<void> {
 /** Remove a library with its files, and the runs and reports that quote them. */
 export async function deleteLibrary(id: string): Promise<void> {
   await ask(`/v1/vector_stores/${id}?files=true&runs=true`, { method: "DELETE" });
-  if (options.value.scope === id) options.value = { ...options.value, scope: "" };
+  const { scope } = options.value;
+  if (scope === id || scope.startsWith("file-")) options.value = { ...options.value, scope: "" }; // the file may be one of its
   await readLibraries();
 }
 

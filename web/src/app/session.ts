@@ -75,6 +75,8 @@ export class Session {
 
   async refresh(): Promise<RunDetail> {
     const detail = await get<RunDetail>(`/api/runs/${this.id}`);
+    const known = this.detail.value;
+    if (known && known.state !== "running" && detail.state === "running") return known; // requested before it ended
     this.card.value = detail;
     this.detail.value = detail;
     return detail;

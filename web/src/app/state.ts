@@ -28,6 +28,8 @@ export async function introduce(): Promise<void> {
   try {
     const offered = await get<PageFacts>("/api/ui");
     facts.value = offered;
+    const sources = options.value.sources.filter((name) => offered.sources.includes(name));
+    if (sources.length < options.value.sources.length) options.value = { ...options.value, sources };
     if (!offered.models.includes(options.value.model)) options.value = { ...options.value, model: PLAIN.model };
   } catch (error) {
     complain(error);

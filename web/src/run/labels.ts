@@ -68,8 +68,10 @@ export function count(number: number, noun: string, nouns = `${noun}s`): string 
 
 export function seconds(value: number): string {
   if (value < 0.0005) return value > 0 ? "< 1 ms" : "0 ms";
-  if (value < 1) return `${Math.round(value * 1000)} ms`;
-  return value < 60 ? `${value.toFixed(value < 10 ? 2 : 1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+  if (value < 0.9995) return `${Math.round(value * 1000)} ms`;
+  if (value < 59.95) return `${value.toFixed(value < 9.995 ? 2 : 1)} s`;
+  const whole = Math.round(value);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
 /** No cited passage says that such a claim is so. */

@@ -1,10 +1,11 @@
 // One question under two protocols or models, side by side.
 
 import { useSignal } from "@preact/signals";
-import type { RunCard, RunRequest, Trace } from "../api/types.gen";
+import type { RunCard } from "../api/types.gen";
 import { go, toCompare, toRun } from "../app/route";
 import type { Session } from "../app/session";
 import { complain, facts, options, start } from "../app/state";
+import { again } from "../run/again";
 import { Answer } from "./answer";
 import { modelName } from "./ask";
 import { StatusLine } from "./figures";
@@ -51,26 +52,6 @@ export function CompareWith({ session }: { session: Session }) {
       )}
     </label>
   );
-}
-
-/** The request of a run, as far as its trace holds it. */
-export function again({ question, history, filters = [], only = [], libraries = [], files = [] }: Trace): Omit<RunRequest, "model"> {
-  const turns = (history as [string, string][]).flatMap(([question, answer]) => [
-    { role: "user" as const, content: question },
-    { role: "assistant" as const, content: answer },
-  ]);
-  const said = (name: string) => filters.find((filter) => filter.name === name)?.value;
-  const domains = filters.flatMap(({ name, value }) => (name === "site" ? [value] : name === "not" ? [`-${value}`] : []));
-  return {
-    messages: [...turns, { role: "user", content: question }],
-    ...(only.length ? { sources: only } : {}),
-    ...(libraries.length ? { libraries } : {}),
-    ...(files.length ? { files } : {}),
-    ...(domains.length ? { search_domain_filter: domains } : {}),
-    search_after_date_filter: said("after") ?? null,
-    search_before_date_filter: said("before") ?? null,
-    search_recency_filter: (said("recent") as RunRequest["search_recency_filter"]) ?? null,
-  };
 }
 
 export function CompareView({ ids }: { ids: readonly string[] }) {

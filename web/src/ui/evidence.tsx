@@ -145,7 +145,7 @@ function OtherModel({ session }: { session: Session }) {
     <section class="other">
       <h3>Send to another model</h3>
       <div class="bar-of-buttons">
-        <select aria-label="Model" value={model.value} onChange={(event) => (model.value = event.currentTarget.value)}>
+        <select aria-label="Model" value={model.value || models[0]} onChange={(event) => (model.value = event.currentTarget.value)}>
           {models.map((name) => (
             <option key={name}>{name}</option>
           ))}

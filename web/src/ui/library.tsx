@@ -1,10 +1,11 @@
 // Your documents: libraries, what is in each, how it was read, and how to get rid of it.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { get } from "../api/call";
 import type { LibraryFileList, LibraryFileObject, LibraryObject } from "../api/types.gen";
 import { addFiles, addLink, createLibrary, deleteFile, deleteLibrary, libraries, readLibraries, renameLibrary } from "../app/library";
+import { plainFiles } from "../app/dropped";
 import { go, home, toDocument, toLibrary } from "../app/route";
 import { complain, facts, options } from "../app/state";
 import { count } from "../run/labels";
@@ -171,7 +172,7 @@ function Choose({ to, folder = false }: { to: string; folder?: boolean }) {
         multiple
         {...(folder ? { webkitdirectory: true } : { accept: facts.value?.suffixes.join(",") ?? "" })}
         onChange={(event) => {
-          void addFiles([...(event.currentTarget.files ?? [])].filter(({ name }) => !name.startsWith(".")), to);
+          void addFiles(plainFiles(event.currentTarget.files ?? []), to);
           event.currentTarget.value = "";
         }}
       />
@@ -213,18 +214,29 @@ function Delete({ library }: { library: LibraryObject }) {
 function Files({ library, ask }: { library: LibraryObject; ask: (scope: string) => void }) {
   const files = useSignal<LibraryFileObject[]>([]);
   const more = useSignal(false);
-  async function read(before: LibraryFileObject[]): Promise<void> {
-    const after = before.at(-1)?.id;
-    const query = new URLSearchParams({ limit: `${PAGE}`, ...(after ? { after } : {}) });
+  const begun = useRef(0);
+  /** Read as many pages as hold `wanted` files; where another reading has begun meanwhile, that one counts. */
+  async function read(wanted: number): Promise<void> {
+    const reading = ++begun.current;
+    const found: LibraryFileObject[] = [];
     try {
-      const list = await get<LibraryFileList>(`/v1/vector_stores/${library.id}/files?${query}`);
-      files.value = [...before, ...list.data];
-      more.value = list.has_more;
+      for (let further = true; further; further = more.value && found.length < wanted) {
+        const after = found.at(-1)?.id;
+        const query = new URLSearchParams({ limit: `${PAGE}`, ...(after ? { after } : {}) });
+        const list = await get<LibraryFileList>(`/v1/vector_stores/${library.id}/files?${query}`);
+        if (reading !== begun.current) return;
+        found.push(...list.data);
+        more.value = list.has_more;
+      }
+      files.value = found;
     } catch (error) {
       complain(error);
     }
   }
-  useEffect(() => void read([]), [library.id, JSON.stringify(library.file_counts)]);
+  useEffect(() => {
+    files.value = [];
+  }, [library.id]);
+  useEffect(() => void read(files.peek().length), [library.id, JSON.stringify(library.file_counts)]);
   return (
     <>
       <ul class="cards">
@@ -233,7 +245,7 @@ function Files({ library, ask }: { library: LibraryObject; ask: (scope: string) 
         ))}
       </ul>
       {more.value && (
-        <button type="button" class="quiet" onClick={() => void read(files.value)}>
+        <button type="button" class="quiet" onClick={() => void read(files.value.length + PAGE)}>
           Show more
         </button>
       )}

@@ -31,8 +31,9 @@ export default function SettingsView() {
   }
   const check = async () => void (checks.value = (await post<CheckedSettings>("/api/settings/check", { values: changed.value })).checks);
   const save = async () => {
-    page.value = await post<SettingsPage>("/api/settings", { values: changed.value });
-    changed.value = {};
+    const sent = changed.value;
+    page.value = await post<SettingsPage>("/api/settings", { values: sent });
+    changed.value = Object.fromEntries(Object.entries(changed.value).filter(([name, value]) => value !== sent[name]));
   };
   const found = page.value;
   if (!found) return <p class="none page-note">Loading…</p>;
@@ -113,6 +114,7 @@ function Field({ field, changed, checks }: FieldProps) {
   const { name, label, kind, fixed, is_set, hint } = field;
   const value = name in changed.value ? changed.value[name] : field.value;
   const set = (next: string | boolean | null) => (changed.value = { ...changed.value, [name]: next });
+  const leave = () => (changed.value = Object.fromEntries(Object.entries(changed.value).filter(([other]) => other !== name)));
   const id = `setting-${name}`;
   const common = {
     autocomplete: "off",
@@ -135,13 +137,19 @@ function Field({ field, changed, checks }: FieldProps) {
           ))}
         </select>
       ) : kind === "secret" ? (
-        <input id={id} type="password" {...common} placeholder={is_set ? "set; write a new one to replace it" : ""} />
+        <input
+          id={id}
+          type="password"
+          {...common}
+          onInput={(event) => (event.currentTarget.value ? set(event.currentTarget.value) : leave())}
+          placeholder={is_set ? "set; write a new one to replace it" : ""}
+        />
       ) : (
         <input id={id} type="text" {...common} placeholder={hint} spellcheck={false} />
       )}
       {kind === "secret" && is_set && !fixed && (
-        <button type="button" class="quiet" onClick={() => set(null)}>
-          {name in changed.value && changed.value[name] === null ? "will be removed" : "Remove"}
+        <button type="button" class="quiet" onClick={() => (changed.value[name] === null ? leave() : set(null))}>
+          {changed.value[name] === null ? "Will be removed; keep it" : "Remove"}
         </button>
       )}
       {fixed && <span class="meta">said by a flag, the environment or cairn.toml</span>}
