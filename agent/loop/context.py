@@ -132,7 +132,7 @@ class ContextWriter:
             else:
                 self.close(part)
         if answering:
-            self._recorder.count(answer_tokens=len(chunk.ids) or -(-len(chunk.text) // 4))
+            self._recorder.count(answer_tokens=chunk.tokens)
         return ended
 
     def close(self, block: Block) -> None:

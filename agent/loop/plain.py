@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.loop.agent import record_end
 from agent.loop.budgets import Budgets, Control
@@ -61,8 +61,7 @@ class PlainChat:
             cut = "user" if control.answer_requested else "seconds"
         finally:
             recorder.keep(context.segments)
-            sampled = context.tokens - before
-            recorder.count(policy_tokens=sampled, answer_tokens=sampled)
+            recorder.count(policy_tokens=context.tokens - before)
         places = range(first, len(context.segments))
         recorder.answer("".join(said).strip(), segments=places)
         return Stopped(reason="forced", budget=cut) if cut else Stopped(reason="answered")
@@ -70,8 +69,10 @@ class PlainChat:
     async def _say(self, context: Context, recorder: Recorder, said: list[str]) -> BudgetName | None:
         """Emit new text, and put what of it belongs to the answer into `said`. Gives the budget that cut it off."""
         reader = TagReader(self.protocol.policy_marks)
+        own = False  # whether what came last belongs to the answer
 
         def emit(parts: Iterable[OpenPiece | Block]) -> None:
+            nonlocal own
             for part in parts:
                 if isinstance(part, OpenPiece):
                     own = part.role == "thought"
@@ -79,11 +80,12 @@ class PlainChat:
                     recorder.delta("answer" if own else part.role, part.text)
 
         cut: BudgetName | None = None
-        most = self.budgets.policy_tokens
-        async with aclosing(context.generate(self.sampling, stop=(), max_tokens=most)) as chunks:
+        sampling = replace(self.sampling, seed=recorder.trace.seed)
+        async with aclosing(context.generate(sampling, stop=(), max_tokens=self.budgets.policy_tokens)) as chunks:
             async for chunk in chunks:
                 recorder.first_token()
                 emit(reader.feed(chunk.text))
+                recorder.count(answer_tokens=chunk.tokens if own else 0)
                 cut = "policy_tokens" if chunk.cut else cut
         emit(reader.close())
         return cut

@@ -31,6 +31,11 @@ class Chunk:
     cut: bool = False
     """On a last chunk: the engine ended because `max_tokens` were sampled. Needed only where it gives no ids."""
 
+    @property
+    def tokens(self) -> int:
+        """How many it has, estimated where the engine gives no ids."""
+        return len(self.ids) or -(-len(self.text) // 4)
+
 
 class Context(Protocol):
     """One context that only grows."""

@@ -4,7 +4,7 @@ A rollout numbers passages as it shows them. A reader sees only the cited ones, 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, assert_never
 from urllib.parse import quote
 
@@ -39,8 +39,9 @@ class Citations:
         self.cited: list[Passage] = []
         self._numbered = numbered
         self._imitated: set[int] = set()
-        self._shown: dict[int, tuple[Passage, ...]] = {}
-        """Number → the passages that it means now; several where each query numbers its own from 1."""
+        self.shown: Mapping[int, tuple[Passage, ...]] = {}
+        """Number → the passages that it means now; several where each query numbers its own from 1. Never changed, but
+        replaced where more is shown."""
         self._all: list[Passage] = []
         self._checked: dict[tuple[int, str], bool] = {}
         """Number and sentence → whether the passages of the number say it."""
@@ -64,22 +65,29 @@ class Citations:
         shown: dict[int, tuple[Passage, ...]] = {}
         for passage in passages:
             shown[passage.number] = (*shown.get(passage.number, ()), passage)
-        self._shown = shown if restarts else self._shown | shown
+        self.shown = shown if restarts else {**self.shown, **shown}
 
-    def places(self, numbers: Iterable[int], quotes: Sequence[Quote] = ()) -> list[int]:
+    def places(
+        self,
+        numbers: Iterable[int],
+        quotes: Sequence[Quote] = (),
+        *,
+        shown: Mapping[int, tuple[Passage, ...]] | None = None,
+    ) -> list[int]:
         """The reader's numbers for the policy's ones; none for what was not shown.
 
         Args:
             numbers: as the policy cites.
             quotes: of the claim that cites. Where a number means several passages, they say which one.
+            shown: what numbers meant when it was cited, where that is not now.
         """
-        meant = [passage for number in numbers for passage in self._meant(number, quotes)]
+        shown = self.shown if shown is None else shown
+        meant = [passage for number in numbers for passage in self._meant(shown.get(number, ()), quotes)]
         self.cited += [passage for passage in dict.fromkeys(meant) if passage not in self.cited]
         return list(dict.fromkeys(self.cited.index(passage) + 1 for passage in meant))
 
-    def _meant(self, number: int, quotes: Sequence[Quote]) -> Sequence[Passage]:
+    def _meant(self, shown: Sequence[Passage], quotes: Sequence[Quote]) -> Sequence[Passage]:
         """What a number means: what is quoted under it, else what is cited already, else all that it may mean."""
-        shown = self._shown.get(number, ())
         quoted = [passage for passage in shown if any(_holds(passage, quote) for quote in quotes)]
         return quoted or [passage for passage in shown if passage in self.cited] or shown
 
@@ -109,7 +117,7 @@ class Citations:
         """Whether the passages of a number say what the answer says before its mark."""
         known = self._checked.get((number, said))
         if known is None and said and len(self._checked) < _CHECKS:
-            known = check_claim(Claim(text=said, cites=(number,)), self._shown).check not in DOUBTED
+            known = check_claim(Claim(text=said, cites=(number,)), self.shown).check not in DOUBTED
             self._checked[number, said] = known
         return bool(known)
 

@@ -3,10 +3,11 @@
 Pure: knows neither frames nor sockets. The streamed and the whole answer are both made from it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never
 
+from agent.evidence import Passage
 from agent.protocols.base import TextProtocol
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Reflected, Step, Stopped, Trace
 from agent.trace.attempts import UNSEARCHED, not_in_passages, nothing_found, unsearched
@@ -56,6 +57,8 @@ class RolloutReply:
         self._citations = Citations(numbered=protocol.numbered)
         self._answer = AnswerText(self._citations, spaced=profile.marks)
         self._claims: list[Claim] = []
+        self._meant: Mapping[int, tuple[Passage, ...]] = {}
+        """What their numbers meant when they cited."""
         self._evidenced = False
         self._steps: list[Step] = []
         self._open_role: str | None = None
@@ -105,7 +108,7 @@ class RolloutReply:
 
     def _cite(self, claims: Sequence[Claim]) -> list[Part]:
         """These claims carry the answer; what they cite is numbered in their order. What was not found is marked."""
-        self._claims = list(claims)
+        self._claims, self._meant = list(claims), self._citations.shown
         self._citations.cited.clear()
         for claim in claims:
             self._places(claim)
@@ -147,7 +150,7 @@ class RolloutReply:
         return " ".join(part for part in parts if part)
 
     def _places(self, claim: Claim) -> list[int]:
-        return self._citations.places(claim.cites, claim.quotes)
+        return self._citations.places(claim.cites, claim.quotes, shown=self._meant)
 
     @property
     def annotations(self) -> list[dict[str, Any]]:
@@ -174,7 +177,7 @@ class RolloutReply:
         quotes = [
             {"cite": place, "start": quote.start, "end": quote.end, "text": quote.text}
             for quote in claim.quotes
-            for place in self._citations.places((quote.number,), (quote,))[:1]
+            for place in self._citations.places((quote.number,), (quote,), shown=self._meant)[:1]
         ]
         cites = self._places(claim)
         return {"text": claim.text, "cites": cites, "derived": claim.derived, "check": claim.check, "quotes": quotes}

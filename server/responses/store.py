@@ -40,7 +40,7 @@ class ResponseStore:
         Raises:
             ApiError: there is none, or it goes on.
         """
-        row, _ = await self._find(id)
+        row, _ = await self._settled(id)
         if row.running or not await self._run_manager.store.writes.delete(row.id):
             message = f"The response is still running; cancel it first with POST /v1/responses/{id}/cancel."
             raise ApiError(HTTPStatus.CONFLICT, message, code="response_goes_on")
@@ -68,7 +68,7 @@ class ResponseStore:
         """
         name = "previous_response_id"
         try:
-            row, response = await self._find(id)
+            row, response = await self._settled(id)
         except ApiError as error:
             raise bad_request(
                 f"{error.detail[:-1]}; {_INSTEAD}.", param=name, code="previous_response_not_found"
@@ -86,6 +86,13 @@ class ResponseStore:
         turns = [*history, (question, answer)]
         said = [Message(role=role, content=text) for turn in turns for role, text in zip(_ROLES, turn, strict=True)]
         return said, row.conversation or id, trace.libraries if trace else ()
+
+    async def _settled(self, id: str) -> tuple[RunRow, ResponseObject]:
+        """The same, once the store has the end of a response that says it has ended."""
+        row, response = await self._find(id)
+        if row.running and response.status != "in_progress":
+            row = await self._run_manager.until_ended(row.id, key_id=_key(), seconds=_CANCEL_SECONDS) or row
+        return row, response
 
     async def _find(self, id: str) -> tuple[RunRow, ResponseObject]:
         named = _ID.fullmatch(id)

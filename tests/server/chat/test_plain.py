@@ -103,3 +103,39 @@ def test_instructions_are_bounded_where_they_are_read(chars: int, status: int) -
     assert answer.status_code == status
     if status == 400:
         assert answer.json()["error"]["code"] == "instructions_too_long"
+
+
+def asked(policy: ScriptedPolicy, **parameters: Any) -> Any:
+    async def run() -> Any:
+        async with in_memory(of(policy)) as client:
+            return (await client.post("/v1/chat/completions", json=REQUEST | parameters)).json()
+
+    return asyncio.run(run())
+
+
+def test_what_it_thinks_is_no_part_of_the_answers_tokens() -> None:
+    thought = "Let me see. " * 20
+    answer = asked(ScriptedPolicy((f"<think>{thought}</think>A title",), instructed=True))
+    assert answer["choices"][0]["message"]["content"] == "A title"
+    used = answer["usage"]
+    assert len(thought) <= used["completion_tokens_details"]["reasoning_tokens"] < used["completion_tokens"]
+    without = asked(ScriptedPolicy(("A title",), instructed=True))["usage"]
+    assert without["completion_tokens_details"]["reasoning_tokens"] == 0
+
+
+def test_it_samples_with_the_seed_of_the_request() -> None:
+    seeds: list[int | None] = []
+
+    class Listening(Stalling):
+        def open(
+            self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+        ) -> HangingContext:
+            return ListeningContext(self, question)
+
+    class ListeningContext(HangingContext):
+        async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+            seeds.append(sampling.seed)
+            yield Chunk("A title", ids=(1,), logprobs=(0.0,))
+
+    assert asked(Listening(), seed=77)["choices"][0]["message"]["content"] == "A title"
+    assert seeds == [77]

@@ -146,6 +146,27 @@ def test_a_protocol_that_numbers_by_query_is_answered_with_the_passages_that_are
     assert [result["id"] for result in reply.sources()["search_results"]] == ["B1", "A1"]
 
 
+def test_claims_keep_the_passages_that_they_cited_where_numbers_start_again() -> None:
+    reply = RolloutReply(protocol_named("multisearch"), style="with_evidence")
+    film, town = (passage("film"), passage("town"))
+    quote = Quote(number=1, start=0, end=4, text="film")
+    for event in (
+        Gathered(round=1, passages=(film,)),
+        Merged(text="", claims=(Claim(text="Orr directed it.", cites=(1,), check="verbatim", quotes=(quote,)),)),
+        Gathered(round=2, passages=(town,)),
+        Answered(text="Orr [1]"),
+    ):
+        reply.feed(event)
+    assert reply.content == "Orr [2]\n\n- Orr directed it. [1]", "the answer's own mark means what was shown last"
+    summary = reply.summary(new_trace())
+    assert (summary["evidence"][0]["cites"], summary["evidence"][0]["quotes"][0]["cite"]) == ([1], 1)
+    assert [result["id"] for result in reply.sources()["search_results"]] == ["film", "town"]
+
+
+def passage(id: str) -> Passage:
+    return Passage(id=id, source="web", title=id, text=id, number=1)
+
+
 def test_a_merge_gives_a_claim_for_each_sentence_that_cites() -> None:
     claims = derived_claims("Orr directed Falls [1] and lives in Trieste [3]. Missing: the premiere. Born 1970. [2]")
     assert [claim.cites for claim in claims] == [(1, 3), (2,)]

@@ -251,6 +251,33 @@ def test_a_response_in_the_background_goes_on_without_its_client_and_is_polled_u
     talk(use, keeping_service("memory", held=held))
 
 
+def test_what_is_polled_as_completed_can_be_followed_up_and_removed_before_a_slow_store_has_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = keeping_service("memory", turns=MANY)
+    assert service.run_manager is not None
+    writes = service.run_manager.store.writes
+    finish = writes.finish
+
+    async def slowly(*given: Any, **named: Any) -> Any:
+        await asyncio.sleep(0.3)
+        return await finish(*given, **named)
+
+    monkeypatch.setattr(writes, "finish", slowly)
+
+    async def use(client: AsyncOpenAI) -> None:
+        for what in ("follow up", "remove"):
+            begun = await make(client, background=True)
+            while (await client.responses.retrieve(begun.id)).status == "in_progress":
+                pass
+            if what == "follow up":
+                assert (await make(client, previous_response_id=begun.id)).output_text == "Trieste"
+            else:
+                await client.responses.delete(begun.id)
+
+    talk(use, service)
+
+
 def test_one_in_the_background_is_cancelled_by_its_id_at_any_replica() -> None:
     async def run() -> None:
         held, database = Held(), Database("memory")
