@@ -40,12 +40,12 @@ def test_the_model_cairn_is_the_protocol_that_the_server_was_started_with(own: s
     seen: list[Trace] = []
     agent = replace(agent_of(own), protocol=protocol_of(own))
 
-    async def asked() -> None:
+    async def post() -> None:
         async with in_memory(service_of(agent=agent, keep=seen.append)) as client:
             for model in ({"model": "cairn"}, {}, {"model": "cairn/cairn"}):
                 await client.post("/v1/chat/completions", json={**model, "messages": QUESTION})
 
-    asyncio.run(asked())
+    asyncio.run(post())
     assert [trace.protocol for trace in seen] == [own, own, "cairn"]
 
 

@@ -105,7 +105,7 @@ def test_instructions_are_bounded_where_they_are_read(chars: int, status: int) -
         assert answer.json()["error"]["code"] == "instructions_too_long"
 
 
-def asked(policy: ScriptedPolicy, **parameters: Any) -> Any:
+def replied(policy: ScriptedPolicy, **parameters: Any) -> Any:
     async def run() -> Any:
         async with in_memory(of(policy)) as client:
             return (await client.post("/v1/chat/completions", json=REQUEST | parameters)).json()
@@ -115,11 +115,11 @@ def asked(policy: ScriptedPolicy, **parameters: Any) -> Any:
 
 def test_what_it_thinks_is_no_part_of_the_answers_tokens() -> None:
     thought = "Let me see. " * 20
-    answer = asked(ScriptedPolicy((f"<think>{thought}</think>A title",), instructed=True))
+    answer = replied(ScriptedPolicy((f"<think>{thought}</think>A title",), instructed=True))
     assert answer["choices"][0]["message"]["content"] == "A title"
     used = answer["usage"]
     assert len(thought) <= used["completion_tokens_details"]["reasoning_tokens"] < used["completion_tokens"]
-    without = asked(ScriptedPolicy(("A title",), instructed=True))["usage"]
+    without = replied(ScriptedPolicy(("A title",), instructed=True))["usage"]
     assert without["completion_tokens_details"]["reasoning_tokens"] == 0
 
 
@@ -137,5 +137,5 @@ def test_it_samples_with_the_seed_of_the_request() -> None:
             seeds.append(sampling.seed)
             yield Chunk("A title", ids=(1,), logprobs=(0.0,))
 
-    assert asked(Listening(), seed=77)["choices"][0]["message"]["content"] == "A title"
+    assert replied(Listening(), seed=77)["choices"][0]["message"]["content"] == "A title"
     assert seeds == [77]
