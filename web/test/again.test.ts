@@ -13,7 +13,7 @@ test.each([
   ["a file", { files: ["file-1"], libraries: ["vs_1"], library_state: "abc" }, { files: ["file-1"], libraries: ["vs_1"] }],
   ["libraries and sources", { libraries: ["vs_1"], library_state: "abc and sources" }, { sources: ["all"], libraries: ["vs_1"] }],
   ["a follow-up of a run of a library, over the sources", { libraries: ["vs_1"], follow_up: { text: "q" } }, {}],
-  ["a run of before, whose trace has no state", { libraries: ["vs_1"] }, { libraries: ["vs_1"] }],
+  ["an older run, whose trace has no state", { libraries: ["vs_1"] }, { libraries: ["vs_1"] }],
 ])("%s", (_, given, wanted) => {
   const { sources, libraries, files } = again(trace(given));
   expect({ sources, libraries, files }).toEqual({ sources: undefined, libraries: undefined, files: undefined, ...wanted });
