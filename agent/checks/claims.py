@@ -7,7 +7,7 @@ from typing import Final
 from agent.checks import check_claims
 from agent.checks.imitation import numbers_of
 from agent.evidence import Passage
-from agent.trace import Claim, Gathered, Step
+from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected, Step, Trace
 
 _CITES: Final = re.compile(
     r"(?:(?<!\s)\s+)?[\[［【]\s{0,9}(\d{1,6}(?:\s{0,9}[,，;–-]\s{0,9}\d{1,6}){0,99})\s{0,9}[\]］】]"
@@ -86,6 +86,25 @@ def shown_under(steps: Iterable[Step]) -> Mapping[int, tuple[Passage, ...]]:
             latest[passage.number] = (*latest.get(passage.number, ()), passage)
         shown = latest if shown.keys() & latest.keys() else shown | latest
     return shown
+
+
+def claims_of(trace: Trace) -> tuple[tuple[Claim, ...], Mapping[int, tuple[Passage, ...]]]:
+    """What carries a run's answer, and the passages under their numbers as they were when it was written."""
+    wanted = trace.claims
+    at = len(trace.steps)
+    for place, step in enumerate(trace.steps):
+        if isinstance(step, Evidenced | Merged | Reflected) and step.claims == wanted:
+            at = place
+    return wanted, shown_under(trace.steps[:at])
+
+
+def cited_by(claim: Claim, shown: Mapping[int, tuple[Passage, ...]]) -> list[Passage]:
+    """What a claim cites. Where a number means several passages, its quotes say which."""
+    cited: list[Passage] = []
+    for number in claim.cites:
+        meant = shown.get(number, ())
+        cited += [passage for passage in meant if any(quote.is_of(passage) for quote in claim.quotes)] or meant
+    return cited
 
 
 def _claim(line: str) -> Claim:

@@ -218,7 +218,9 @@ async def _evidence(state: RolloutState, room: int) -> int:
 async def _new_turn(state: RolloutState, room: int) -> str:
     """Request the answer in a turn of the user's, from a chat engine that cannot go on inside its own turn."""
     writer, protocol = state.writer, state.protocol
-    writer.drain()
+    begun = writer.drain()
+    if begun is not None and begun.role == "answer":  # a reader of the stream has it: what comes is another answer
+        state.recorder.delta("answer", "\n\n")
     writer.say(protocol.force_text, by="loop")
     block, _ = await writer.sample(stop=[protocol.closing("answer")], max_tokens=room, until=("answer",))
     if block is not None:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from agent import __version__
 from agent.checks import check_claim
+from agent.checks.claims import claims_of
 from agent.checks.relevance import content_words
 from agent.checks.tokens import sentences
 from agent.evidence import Passage
@@ -28,7 +29,7 @@ from agent.report.report import (
     SourceQuote,
     Unverified,
 )
-from agent.report.sentences import ENOUGH, FoundSentence, chosen, claims_of, plain, unsaid
+from agent.report.sentences import ENOUGH, FoundSentence, chosen, plain, unsaid
 from agent.trace import DOUBTED, Claim, Gathered, Searched, SearchFailed, Trace
 
 Sides = tuple[str, tuple[Passage, ...], str, tuple[Passage, ...]]

@@ -4,20 +4,20 @@ Every sentence is checked against the passages that it cites; what is not suppor
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Literal
 
 from agent.checks import check_claim
-from agent.checks.claims import shown_under
+from agent.checks.claims import claims_of
 from agent.checks.page import page
 from agent.checks.pointer import pointer
 from agent.checks.relevance import content_words
 from agent.checks.tokens import sentences
 from agent.evidence import Passage
 from agent.report.outline import document_of, place_of
-from agent.trace import DOUBTED, Check, Claim, Evidenced, Gathered, Merged, Quote, Reflected, Trace
+from agent.trace import DOUBTED, Check, Claim, Gathered, Quote, Trace
 
 ENOUGH: Final = 5
 """Sentences of a section."""
@@ -176,16 +176,6 @@ def unsaid(trace: Trace) -> Iterator[str]:
         passages = [passage for number in claim.cites for passage in shown.get(number, ())]
         if claim.check in DOUBTED and not _whole_sentence(claim, passages):
             yield plain(claim.text)
-
-
-def claims_of(trace: Trace) -> tuple[tuple[Claim, ...], Mapping[int, tuple[Passage, ...]]]:
-    """What carries a run's answer, and the passages under their numbers as they were when it was written."""
-    wanted = trace.claims
-    at = len(trace.steps)
-    for place, step in enumerate(trace.steps):
-        if isinstance(step, Evidenced | Merged | Reflected) and step.claims == wanted:
-            at = place
-    return wanted, shown_under(trace.steps[:at])
 
 
 def _whole_sentence(claim: Claim, passages: Sequence[Passage]) -> FoundSentence | None:

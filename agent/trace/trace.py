@@ -155,6 +155,9 @@ class Quote(Frozen):
     end: int
     text: str
 
+    def is_of(self, passage: Passage) -> bool:
+        return passage.number == self.number and passage.text[self.start : self.end] == self.text
+
 
 class Claim(Frozen):
     """One sentence of the evidence block with the numbers of the passages that it cites."""

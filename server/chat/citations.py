@@ -88,7 +88,7 @@ class Citations:
 
     def _meant(self, shown: Sequence[Passage], quotes: Sequence[Quote]) -> Sequence[Passage]:
         """What a number means: what is quoted under it, else what is cited already, else all that it may mean."""
-        quoted = [passage for passage in shown if any(_holds(passage, quote) for quote in quotes)]
+        quoted = [passage for passage in shown if any(quote.is_of(passage) for quote in quotes)]
         return quoted or [passage for passage in shown if passage in self.cited] or shown
 
     def rewrite(self, text: str, *, before: str = "") -> str:
@@ -202,10 +202,6 @@ def _said(before: str, text: str, end: int) -> str:
     missing = _SENTENCE_CHARS - len(near)
     plain = _MARK.sub(" ", (before[-missing:] if missing else "") + near).strip()
     return plain[max(plain.rfind(end) for end in _ENDS) + 1 :].strip()
-
-
-def _holds(passage: Passage, quote: Quote) -> bool:
-    return passage.number == quote.number and passage.text[quote.start : quote.end] == quote.text
 
 
 def marks(places: Sequence[int]) -> str:

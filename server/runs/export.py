@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Final, Literal
 
+from agent.checks.claims import cited_by, claims_of
 from agent.evidence import Passage
 from agent.trace import Claim, Gathered, Planned, Searched, SearchFailed, Trace
 from agent.trace.page import trace_page
@@ -58,14 +59,26 @@ def sources_of(trace: Trace) -> list[Passage]:
     return list({passage.identity: passage for passage in shown}.values())
 
 
+def _numbered(trace: Trace) -> Mapping[tuple[str, str], int]:
+    """The number of each source by its identity: the policy's, or where these begin again and again, its place."""
+    sources = sources_of(trace)
+    once = len({passage.number for passage in sources}) == len(sources)
+    return {p.identity: p.number if once else place for place, p in enumerate(sources, start=1)}
+
+
 def markdown(trace: Trace) -> str:
     """The question, its answer, the supporting claims, the searches and the sources."""
+    numbers = _numbered(trace)
     lines = [f"# {_md(trace.question)}", "", _md(trace.answer or _no_answer(trace)), ""]
-    if trace.claims:
+    claims, shown = claims_of(trace)
+    if claims:
         lines += ["## Evidence", ""]
-        for claim in trace.claims:
-            lines.append(f"- {_md(claim.text)} {_cites(claim)} ({_check(claim)})".replace("  ", " "))
-            lines += [f"  > {_md(quote.text)} \\[{quote.number}\\]" for quote in claim.quotes]
+        for claim in claims:
+            cited = cited_by(claim, shown)
+            lines.append(f"- {_md(claim.text)} {_marks(cited, numbers)} ({_check(claim)})".replace("  ", " "))
+            for quote in claim.quotes:
+                quoted = [passage for passage in cited if quote.is_of(passage)][:1]
+                lines.append(f"  > {_md(quote.text)} {_marks(quoted, numbers)}".rstrip())
         lines.append("")
     if searches := list(_searches(trace)):
         lines += [
@@ -76,7 +89,7 @@ def markdown(trace: Trace) -> str:
         lines.append("")
     if sources := sources_of(trace):
         lines += ["## Sources", ""]
-        lines += [f"- \\[{p.number}\\] {_md(_place(p))}{_md_link(p.url)}" for p in sources]
+        lines += [f"- {_marks([p], numbers)} {_md(_place(p))}{_md_link(p.url)}" for p in sources]
         lines.append("")
     return "\n".join([*lines, _md(_closing(trace)), ""])
 
@@ -132,8 +145,9 @@ def _no_answer(trace: Trace) -> str:
     return f"There is no answer: {detail or (trace.stopped and trace.stopped.reason)}"
 
 
-def _cites(claim: Claim) -> str:
-    return " ".join(rf"\[{number}\]" for number in claim.cites)
+def _marks(passages: Iterable[Passage], numbers: Mapping[tuple[str, str], int]) -> str:
+    found = dict.fromkeys(numbers[passage.identity] for passage in passages if passage.identity in numbers)
+    return " ".join(rf"\[{number}\]" for number in found)
 
 
 def _check(claim: Claim) -> str:

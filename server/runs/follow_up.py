@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from agent.checks.claims import cited_by, claims_of
 from agent.loop.agent import Agent
 from agent.loop.follow_up import read_follow_up
 from agent.loop.recheck import Recheck
@@ -47,7 +48,7 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
         claim = _claim(before, read.claim)
         trace.follow_up = trace.follow_up.model_copy(update={"claim": claim.text})
         trace.question, trace.history = claim.text, ()
-        cited = [passage for passage in before.passages if passage.number in claim.cites]
+        cited = cited_by(claim, claims_of(before)[1])
         return replace(turn, rollout=Recheck(rollout, claim, cited, before.question))
     if read:
         names = {condition.name for condition in read.filters}

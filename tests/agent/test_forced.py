@@ -237,6 +237,22 @@ def test_a_chat_engine_that_answers_without_its_tags_has_answered(turn: str, sai
     )
 
 
+def test_a_begun_answer_and_the_one_that_is_forced_behind_it_are_two_paragraphs():
+    async def main() -> tuple[Trace, list[Event]]:
+        turns = ["<answer>Frank" + "k" * 400, "<answer>Frank Herbert</answer>"]
+        policy = ScriptedPolicy(turns, continues=False)
+        agent = Agent(policy, protocol_named("cairn"), {"web": Echo()}, Budgets(policy_tokens=300, answer_tokens=200))
+        trace = agent.new_trace("Who wrote Dune?")
+        async with asyncio.timeout(5):
+            return trace, [event async for event in agent.stream(trace)]
+
+    trace, events = asyncio.run(main())
+    assert (forced(trace), trace.answer) == ("policy_tokens", "Frank Herbert")
+    streamed = "".join(event.text for event in events if isinstance(event, Delta) and event.role == "answer")
+    begun, _, answered = streamed.partition("\n\n")
+    assert (begun[:6], answered) == ("Frankk", "Frank Herbert")
+
+
 def test_an_engine_that_fails_while_the_answer_is_forced_is_an_engine_failure():
     trace = rollout([PLAN_TURN, PolicyError("gone")], Budgets(rounds=0))
     assert trace.stopped is not None

@@ -202,6 +202,26 @@ def test_a_follow_up_is_answered_in_the_same_conversation_with_the_turns_before_
     expect(page.page.locator(".answer-text")).to_contain_text(second["answer"])
 
 
+def test_another_follow_up_of_an_earlier_turn_knows_nothing_of_the_first_one(page: Watched) -> None:
+    followup = next(q for q in load_world("test-v2").questions if q.question == "And her birth year?")
+    page.ask(followup.history[0][0])
+    page.ended()
+    first = page.run_id
+    page.ask(followup.question)
+    page.ended()
+    page.page.click(".turn")
+    page.page.wait_for_url(f"**/{first}")
+    page.page.fill("#question", "And her")
+    page.page.go_back()
+    page.page.wait_for_selector(".turn")
+    page.page.go_forward()
+    expect(page.page.locator("#question")).to_have_value("And her")
+    page.ask(followup.question)
+    page.page.wait_for_selector(".turn")
+    page.ended()
+    assert page.trace()["history"] == [list(turn) for turn in followup.history]
+
+
 def test_the_history_is_searched_and_a_run_is_removed_from_it(page: Watched) -> None:
     page.ask("What is zanzibar?")
     page.ended()

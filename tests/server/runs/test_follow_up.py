@@ -130,6 +130,33 @@ def test_a_claim_is_checked_against_a_document_as_it_is_now():
     assert FALLS not in [passage["text"] for passage in trace["passages"]]
 
 
+@dataclass
+class InTurn:
+    """Finds one passage after the other, then nothing."""
+
+    texts: list[str]
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        texts, self.texts = self.texts[:1], self.texts[1:]
+        return SearchResult(tuple(Passage(id=text, source="web", title="", text=text) for text in texts))
+
+
+def test_a_claim_is_checked_against_what_its_numbers_meant_where_each_round_numbers_its_own():
+    source = InTurn([FALLS, ORR])
+    found = "<evidence>\n- Lina Orr was born in Trieste. [1]\n</evidence>\n<answer>Trieste</answer>"
+    service = keeping_service("memory", turns=(SEARCH, SEARCH, found))
+    by_round = service.agent.protocol.model_copy(update={"numbering": "round"})
+    agent = replace(service.agent, protocol=by_round, sources={"web": source, "all": source})
+
+    async def run() -> dict[str, Any]:
+        async with client_of(replace(service, agent=agent)) as client:
+            first = await traced(client)
+            assert [(passage["number"], passage["text"]) for passage in first["passages"]] == [(1, FALLS), (1, ORR)]
+            return await traced(client, **{"follows": first["id"]} | said("check the first claim again"))
+
+    assert [passage["text"] for passage in asyncio.run(run())["passages"]] == [ORR]
+
+
 @pytest.mark.parametrize(("budgets", "searches"), [({"searches": 0}, 0), ({"searches": 1}, 1), ({"credits": 1}, 0)])
 def test_a_check_keeps_to_the_budgets(budgets: dict[str, Any], searches: int):
     source = Counted()

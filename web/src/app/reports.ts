@@ -12,8 +12,10 @@ export async function startReport(question: string, wanted: RunOptions): Promise
   return post<ReportCard>("/api/reports", request);
 }
 
-export async function readReports(): Promise<ReportCard[]> {
-  return (await get<ReportPage>("/api/reports?limit=50")).reports;
+/** The latest reports, or those before a place: the `next` of another page. */
+export async function readReports(before = ""): Promise<ReportPage> {
+  const query = new URLSearchParams({ limit: "50", ...(before ? { before } : {}) });
+  return get<ReportPage>(`/api/reports?${query}`);
 }
 
 /** Read a report until it has ended; `take` gets each state of it. */

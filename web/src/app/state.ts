@@ -2,7 +2,8 @@
 
 import { effect, signal, type Signal } from "@preact/signals";
 import { ApiError, get, messageOf, post } from "../api/call";
-import type { PageFacts, RunCard, RunPage, RunRequest } from "../api/types.gen";
+import type { PageFacts, RunCard, RunDetail, RunPage, RunRequest } from "../api/types.gen";
+import { messagesOf, turnsBefore, type Turn } from "../run/again";
 import { store, stored } from "./storage";
 
 export const facts: Signal<PageFacts | null> = signal(null);
@@ -99,17 +100,15 @@ export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: []
 export const options = signal<RunOptions>({ ...PLAIN, ...(JSON.parse(stored("sessionStorage", STORED_AS) ?? "{}") as Partial<RunOptions>) });
 effect(() => store("sessionStorage", STORED_AS, JSON.stringify(options.value)));
 
-export function requestOf(question: string, wanted: RunOptions, turns: readonly RunCard[] = []): RunRequest {
-  const earlier = turns.flatMap(({ question, answer }) => [
-    { role: "user" as const, content: question },
-    { role: "assistant" as const, content: answer ?? "" },
-  ]);
+/** @param before the run that the question follows up. */
+export function requestOf(question: string, wanted: RunOptions, before?: RunDetail): RunRequest {
+  const turns: Turn[] = before ? [...turnsBefore(before.trace), [before.question, before.answer ?? ""]] : [];
   return {
-    messages: [...earlier, { role: "user", content: question }],
+    messages: messagesOf(turns, question),
     model: wanted.model,
     reasoning_effort: wanted.effort,
-    conversation: turns.at(-1)?.conversation || freshId(),
-    ...(turns.length ? { follows: turns.at(-1)?.id ?? "", context: wanted.context } : {}),
+    conversation: before?.conversation || freshId(),
+    ...(before ? { follows: before.id, context: wanted.context } : {}),
     ...optionsOf(wanted),
   };
 }

@@ -2,23 +2,27 @@
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { RunCard } from "../api/types.gen";
+import type { RunDetail } from "../api/types.gen";
 import { startReport } from "../app/reports";
 import { go, toReport, toRun } from "../app/route";
 import { PLAIN, complain, facts, options, requestOf, start, type RunOptions } from "../app/state";
 import { Icon } from "./icons";
 import { Attach, Scope, Uploads, take } from "./upload";
 
+/** What was written and not sent, by the run that it follows up. */
+const drafts = new Map<string, string>();
+
 interface Props {
-  /** The turns before, oldest first; none: a new conversation. */
-  turns?: readonly RunCard[];
+  /** The run that the question follows up; none: a new conversation. */
+  before?: RunDetail;
   label: string;
   first?: boolean;
 }
 
-export function Ask({ turns = [], label, first = false }: Props) {
+export function Ask({ before, label, first = false }: Props) {
   const box = useRef<HTMLTextAreaElement>(null);
-  const text = useSignal("");
+  const place = before?.id ?? "";
+  const text = useSignal(drafts.get(place) ?? "");
   const busy = useSignal(false);
   const more = useSignal(false);
   const over = useSignal(false);
@@ -29,8 +33,9 @@ export function Ask({ turns = [], label, first = false }: Props) {
     busy.value = true;
     try {
       const report = first && wantsReport.value;
-      const card = report ? await startReport(question.trim(), options.value) : await start(requestOf(question.trim(), options.value, turns));
+      const card = report ? await startReport(question.trim(), options.value) : await start(requestOf(question.trim(), options.value, before));
       text.value = "";
+      drafts.delete(place);
       go(report ? toReport(card.id) : toRun(card.id));
     } catch (error) {
       complain(error);
@@ -73,6 +78,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
           value={text.value}
           onInput={(event) => {
             text.value = event.currentTarget.value;
+            drafts.set(place, text.value);
             fit(event.currentTarget);
           }}
           onKeyDown={(event) => {
@@ -98,7 +104,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
             <Icon name="arrow" />
           </button>
         </div>
-        {more.value && <Options follows={turns.length > 0} />}
+        {more.value && <Options follows={before !== undefined} />}
         <Uploads />
       </div>
       {first && <Examples pick={(question) => void submit(question)} />}

@@ -39,11 +39,16 @@ export default function ReportView({ id }: { id: string }) {
 
 function All() {
   const reports = useSignal<ReportCard[] | null>(null);
-  useEffect(() => {
-    readReports()
-      .then((found) => (reports.value = found))
+  const older = useSignal("");
+  const read = () =>
+    readReports(older.value)
+      .then((page) => {
+        const known = new Set(reports.value?.map(({ id }) => id));
+        reports.value = [...(reports.value ?? []), ...page.reports.filter(({ id }) => !known.has(id))];
+        older.value = page.next ?? "";
+      })
       .catch(complain);
-  }, []);
+  useEffect(() => void read(), []);
   if (!reports.value) return <p class="none page-note">Loading…</p>;
   return (
     <div class="library">
@@ -60,6 +65,11 @@ function All() {
           </li>
         ))}
       </ul>
+      {older.value && (
+        <button type="button" class="quiet" onClick={() => void read()}>
+          Show more
+        </button>
+      )}
     </div>
   );
 }

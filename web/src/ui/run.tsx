@@ -3,10 +3,11 @@
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { copyText, get } from "../api/call";
-import type { RunCard, RunPage } from "../api/types.gen";
+import type { RunPage } from "../api/types.gen";
 import { toRun } from "../app/route";
 import { Session } from "../app/session";
 import { complain, noteCard } from "../app/state";
+import { turnsBefore, type Turn } from "../run/again";
 import { count } from "../run/labels";
 import { current } from "../app/views";
 import { Answer } from "./answer";
@@ -33,7 +34,7 @@ export function useSession(id: string): Session {
 
 export function RunView({ id }: { id: string }) {
   const session = useSession(id);
-  const turns = useTurns(session);
+  const places = useConversation(session);
   useEffect(() => {
     current.value = session;
     return () => {
@@ -45,15 +46,14 @@ export function RunView({ id }: { id: string }) {
     document.title = card ? `${card.question.slice(0, 60)} · Cairn` : "Cairn";
     return () => void (document.title = "Cairn");
   }, [card?.question]);
+  const detail = session.detail.value;
+  const turns = detail ? turnsBefore(detail.trace) : [];
   if (!card) return <p class="none page-note">{session.error.value || "Loading…"}</p>;
   return (
     <div class="run" data-run={card.id}>
       <div class="answer-column">
-        {turns.value.map((turn) => (
-          <a class="turn" key={turn.id} href={toRun(turn.id)}>
-            <span>{turn.question}</span>
-            <span class="turn-answer">{turn.answer ?? "no answer"}</span>
-          </a>
+        {turns.map((turn, at) => (
+          <Before key={at} turn={turn} place={places.value.get(turn.join(""))} />
         ))}
         <h1 class={card.question.length > 240 ? "long" : ""}>{card.question}</h1>
         <p class="meta under">
@@ -67,12 +67,29 @@ export function RunView({ id }: { id: string }) {
         {!session.running.value && (
           <>
             <Actions session={session} />
-            <Ask turns={[...turns.value, card]} label="Ask a follow-up question" />
+            {detail && <Ask key={card.id} before={{ ...detail, ...card }} label="Ask a follow-up question" />}
           </>
         )}
       </div>
       <Panel session={session} />
     </div>
+  );
+}
+
+/** A turn before this one, with a link to its run where that is known. */
+function Before({ turn: [question, answer], place }: { turn: Turn; place: string | undefined }) {
+  const text = (
+    <>
+      <span>{question}</span>
+      <span class="turn-answer">{answer || "no answer"}</span>
+    </>
+  );
+  return place ? (
+    <a class="turn" href={place}>
+      {text}
+    </a>
+  ) : (
+    <p class="turn">{text}</p>
   );
 }
 
@@ -131,17 +148,20 @@ function Actions({ session }: { session: Session }) {
   );
 }
 
-/** The turns of the same conversation before this one, oldest first. */
-function useTurns(session: Session): Signal<RunCard[]> {
-  const turns = useSignal<RunCard[]>([]);
+/** The addresses of the runs of the same conversation before this one, by question and answer. */
+function useConversation(session: Session): Signal<ReadonlyMap<string, string>> {
+  const places = useSignal<ReadonlyMap<string, string>>(new Map());
   const card = session.card.value;
   useEffect(() => {
-    turns.value = [];
+    places.value = new Map();
     if (!card?.conversation) return;
     const query = new URLSearchParams({ conversation: card.conversation, limit: "50" });
     get<RunPage>(`/api/runs?${query}`)
-      .then(({ runs }) => (turns.value = runs.filter(({ created, id }) => id !== card.id && created < card.created).toReversed()))
+      .then(({ runs }) => {
+        const earlier = runs.filter(({ created }) => created < card.created).toReversed();
+        places.value = new Map(earlier.map(({ id, question, answer }) => [question + (answer ?? ""), toRun(id)]));
+      })
       .catch(complain);
   }, [card?.id]);
-  return turns;
+  return places;
 }

@@ -1,6 +1,7 @@
 // A run on a page that needs no server: its question and answer on one side, its trace on the other.
 
 import type { Session } from "../app/session";
+import { turnsBefore } from "../run/again";
 import { Answer } from "./answer";
 import { StatusLine } from "./figures";
 import { Panel } from "./panel";
@@ -8,7 +9,7 @@ import { Panel } from "./panel";
 export function SharedRun({ session }: { session: Session }) {
   const trace = session.detail.value?.trace;
   if (!trace) return null;
-  const turns = trace.history as [string, string][];
+  const turns = turnsBefore(trace);
   return (
     <main class="run shared">
       <div class="answer-column">
