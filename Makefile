@@ -82,11 +82,9 @@ web: $(DEV)/.installed $(WEB_JS)/.installed  ## Make the page's types, check and
 	PATH=$(NODE)/bin:"$$PATH" && cd web && node tools/types.mjs && node_modules/.bin/tsc --noEmit && \
 	  node_modules/.bin/vitest run && node_modules/.bin/vite build && node_modules/.bin/vite build --mode shared
 
-# What measures how smooth the page is has the cores to itself.
 web-test: web  ## Build the page, refuse it where what is committed is another one, and drive it in Chromium.
 	git diff --exit-code --stat -- server/static agent/trace/view web/schema.json web/src/api
-	$(BIN)/python -m pytest -n 2 $(SHARED) -m "web and not slow" $(ARGS) tests/web
-	$(BIN)/python -m pytest -m "web and slow" $(ARGS) tests/web
+	$(BIN)/python -m pytest -m web $(ARGS) tests/web
 
 docs: $(DEV)/.installed  ## Build docs/ as a site into build/site; what is broken or in no menu is an error.
 	$(BIN)/properdocs build --strict --site-dir build/site $(ARGS)

@@ -23,7 +23,7 @@ from lab.reproduce.ledger import Ledger  # noqa: E402
 from lab.reproduce.papers import all_arms, directions_of, trainings  # noqa: E402
 from lab.reproduce.run import is_done, reproduce  # noqa: E402
 from lab.reproduce.study import LISTED, Study, read_study  # noqa: E402
-from tests.agent.sources.corpus.encoding import tiny_encoder
+from tests.agent.sources.corpus.encoding import tiny_encoder  # noqa: E402
 from tests.lab.reproduce.small import HUB, small_study, write_recipes  # noqa: E402
 from train.data.folder import STEPS  # noqa: E402
 from train.evaluation.questions import read_questions  # noqa: E402
