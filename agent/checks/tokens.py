@@ -11,12 +11,20 @@ import Stemmer
 
 from agent.checks.words import IRREGULAR, TITLES
 
+_POINTS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+"""Accents, and the vowels that Hebrew and Arabic may leave out."""
+_ALONE: Final = "぀-ヿ㐀-鿿가-힯\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""Characters that are words: their writing has no spaces."""
+_LETTERS: Final = rf"(?:[^\W\d_][{_POINTS}\u0900-\u0963\u0966-\u0dff]*)+"
 _WORD: Final = re.compile(
-    r"(?<=[a-z\d])-(?=\s?\d{1,2} [A-Z]|\s?[A-Z][a-z]+ \d{1,2}, \d{4})|\d+(?:[.,]\d+)*|[぀-ヿ㐀-鿿가-힯]"
-    r"|[^\W\d_]+(?:['’ʼ](?!s\b)[^\W\d_]+)*|['’](?=s\b)s|\||[;:,.!?()–—\"“”%$€£]"
+    r"(?<=[a-z\d])-(?=\s?\d{1,2} [A-Z]|\s?[A-Z][a-z]+ \d{1,2}, \d{4})|\d+(?:[.,]\d+)*"
+    rf"|[{_ALONE}][\u3099\u309a]?|{_LETTERS}(?:['’ʼ](?!s\b){_LETTERS})*"
+    r"|['’](?=s\b)s|\||[;:,.!?()–—\"“”%$€£]"
 )
-"""Numbers, words (a Chinese or Japanese character is one), the possessive, marks that divide a sentence, and the hyphen
-that divides two dates."""
+"""Numbers, words (a Chinese, Japanese or Thai character is one), the possessive, marks that divide a sentence, and the
+hyphen that divides two dates."""
+_POINT: Final = re.compile(f"[{_POINTS}]")
+_MARKS: Final = frozenset(("'s", "’s", *'-|;:,.!?()–—"“”%$€£'))
 _ENDS: Final = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|(?<=[。！？])|\n+")
 _INITIAL: Final = re.compile(r"(?:\b[A-Z]|\b(?:" + "|".join(TITLES) + r"))\.$")
 _LONGEST_TITLE: Final = 6
@@ -55,9 +63,12 @@ class Sentence:
 
 @lru_cache(maxsize=20_000)
 def fold(word: str) -> str:
-    """Case, accents and look-alike forms do not matter: "Łódź" is "łodz", "ﬁlm" is "film"."""
+    """Case, accents and look-alike forms do not matter: "Łódź" is "łodz", "ﬁlm" is "film".
+
+    Marks without which a letter is another one stay: "バ" is not "ハ".
+    """
     flat = unicodedata.normalize("NFKD", word.replace("’", "'").replace("ʼ", "'"))
-    return "".join(c for c in flat if not unicodedata.combining(c)).casefold()
+    return unicodedata.normalize("NFC", _POINT.sub("", flat)).casefold()
 
 
 @lru_cache(maxsize=20_000)
@@ -77,7 +88,7 @@ def _token(match: re.Match[str], offset: int) -> Token:
     if raw[0].isdecimal():
         number = re.sub(r",(?=\d{3}\b)", "", raw)
         return Token(number, number, start, end)
-    if not raw[0].isalpha() or raw in ("'s", "’s"):
+    if raw in _MARKS:
         return Token(raw.replace("’", "'"), "", start, end, mark=True)
     folded = fold(raw)
     return Token(folded, stem(folded), start, end, capital=raw[0].isupper(), caps=len(raw) > 1 and raw.isupper())

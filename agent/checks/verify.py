@@ -12,6 +12,7 @@ from typing import Final
 from agent.checks.close import Support
 from agent.checks.judge import State, judged
 from agent.checks.page import ReadPage, page
+from agent.checks.signs import signs_differ, stand_alike
 from agent.checks.tokens import Token, tokens, words_of
 from agent.checks.words import DENIALS, NEGATIONS
 from agent.evidence import Passage
@@ -49,7 +50,8 @@ def check_claim(claim: Claim, shown: Shown) -> Claim:
         if (place := _verbatim(claim.text, read)) is not None:
             return claim.model_copy(update={"check": "verbatim", "quotes": (_quote(number, read, *place),)})
     found = judged(claim.text, [read for _, read in pages])
-    if found.state != "supported" or disagree(claim.text, _lines(pages, found.lines)):
+    lines = tuple(_lines(pages, found.lines))
+    if found.state != "supported" or disagree(claim.text, lines) or signs_differ(claim.text, lines):
         check: Check = "contradicted" if found.state == "contradicted" else "not_found"
         return claim.model_copy(update={"check": check, "quotes": ()})
     return claim.model_copy(update={"check": "close", "quotes": tuple(_quotes(pages, found.lines))})
@@ -85,12 +87,15 @@ def _quote(number: int, read: ReadPage, start: int, end: int) -> Quote:
 
 def _verbatim(text: str, read: ReadPage) -> tuple[int, int] | None:
     """Where the claim's words stand one after the other; a sentence that takes them back does not count."""
-    said = [token.text for token in words_of(tokens(text))]
+    words = words_of(tokens(text))
+    said = [token.text for token in words]
     if not said:
         return None
     there = [token.text for token in read.words]
     for at in range(len(there) - len(said) + 1):
         if there[at] == said[0] and there[at : at + len(said)] == said:
+            if not stand_alike(text, words, read.text, read.words, at):
+                continue
             start, end = read.words[at].start, read.words[at + len(said) - 1].end
             if not (_taken_back(read, start, end) or _goes_on(read, at + len(said)) or _as_another(text, read, end)):
                 return start, end

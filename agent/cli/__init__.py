@@ -1,5 +1,6 @@
 """The `cairn` command: its root, how commands join it, and the one boundary where an error becomes a sentence."""
 
+import errno
 import gc
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -21,6 +22,8 @@ COMMANDS: Final = "cairn.commands"
 _LAB: Final = ("bench", "reproduce")
 """What lab/ adds, which is no part of the package."""
 DEBUG: Final = "--debug"
+_UNUSABLE: Final = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
+"""A path that may not be entered, or that is none."""
 
 
 def main() -> None:
@@ -56,6 +59,10 @@ def run(arguments: Sequence[str]) -> int:
         if not (why := _needs(" ".join(arguments[:2]), error.name)):
             return _unexpected(error, arguments)
         complain(why)
+    except OSError as error:
+        if error.errno not in _UNUSABLE or not error.filename:
+            return _unexpected(error, arguments)
+        complain(f"{error.filename} cannot be used: {error.strerror}")
     except Exception as error:  # noqa: BLE001 - the boundary: a person reads a sentence, a bug report a traceback
         return _unexpected(error, arguments)
     return 1

@@ -80,8 +80,9 @@ def obtain(model: str, *, cache: ModelCache, fetching: bool = True, progress: Pr
     Raises:
         SetupError: it is not at hand, and cannot or may not be fetched.
     """
-    entry = cache.find("fetched", model)
     path = Path(model).expanduser()
+    # A copy that is kept under a path's name may be of another folder, or of what was there before.
+    entry = None if path.is_absolute() or model.startswith((".", "~")) else cache.find("fetched", model)
     if entry is None and model not in KNOWN and path.exists() and path.suffix != ".whl":
         return LocalModel(path.stem if path.is_file() else path.resolve().name, path, hash_of(path))
     if entry is None and not fetching:

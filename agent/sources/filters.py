@@ -128,10 +128,11 @@ def on_wanted_host(url: str, wanted: ReadFilters) -> bool:
 
 def _is_on(url: str, site: str) -> bool:
     """`example.org` holds its subdomains, `example.org/blog` only what lies under that path, `.edu` all its hosts."""
-    host, _, path = bare_site(site).partition("/")
+    host, path = _host_and_path(site)
     parts = split_url(url)
     there = (parts.hostname or "").removesuffix(".")
-    return (there == host or there.endswith(f".{host}")) and parts.path.lower().startswith(f"/{path}" if path else "")
+    on_path = not path or f"{parts.path.lower()}/".startswith(f"/{path}/")
+    return on_path and (there == host or there.endswith(f".{host}"))
 
 
 def bare_site(site: str) -> str:

@@ -59,7 +59,7 @@ class SftData(WorldData):
 
     people: int = Field(default=110, ge=6)
     questions_per_world: int = 300
-    worlds_per_pool: int = 4
+    worlds_per_pool: int = Field(default=4, ge=1)
     passages: dict[str, int] = Field(default_factory=dict, exclude_if=_is_empty)
     """A search shows, by protocol, where it is another number than the protocol's; the checkpoint says it, too."""
     max_tokens: int
@@ -145,10 +145,10 @@ class SftStage(_Part):
 
 
 class SftReport(_Part):
-    every_steps: int
-    evaluate_every_steps: int
+    every_steps: int = Field(ge=1)
+    evaluate_every_steps: int = Field(ge=1)
     dev_questions: int = 120
-    save_every_steps: int
+    save_every_steps: int = Field(ge=1)
 
 
 class SftRecipe(_Part):
@@ -156,7 +156,7 @@ class SftRecipe(_Part):
 
     kind: Literal["sft"]
     name: str
-    protocols: tuple[str, ...]
+    protocols: tuple[str, ...] = Field(min_length=1)
     seed: int
     start: str = ""
     """A checkpoint in the hub's form to begin from; empty: from nothing. Where the recipe has a model of its own, the
@@ -198,6 +198,16 @@ class SftRecipe(_Part):
     def _a_build_has_its_own_order(self) -> "SftRecipe":
         if self.data.built and any(stage.mix for stage in self.curriculum):
             raise ValueError("the questions of `built` come in their own order: write mix = {} in every stage")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "SftRecipe":
+        ends = [stage.until for stage in self.curriculum]
+        if ends != sorted(ends):
+            raise ValueError("the stages of `curriculum` must be in the order of their `until`")
+        for name in ("protocol_weights", "passages", "habits"):
+            if unknown := set(getattr(self.data, name)) - set(self.protocols):
+                raise ValueError(f"`{name}` names {', '.join(sorted(unknown))}, which `protocols` does not")
         return self
 
     def weights_at(self, progress: float) -> LossWeights:

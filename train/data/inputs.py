@@ -1,6 +1,7 @@
 """What a build starts from: files of documents by source, or a little world. It reads, and hashes what it read."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,13 +22,19 @@ class Files:
     named: Sequence[Named]
 
     def hashes(self) -> dict[str, str]:
-        """Source and name of each file → SHA-256.
+        """Source and name of each file → SHA-256; those of one name, from several folders, by their whole paths.
 
         Raises:
             CorpusError: one cannot be read.
         """
+        names = Counter((source, path.name) for source, path in self.named)
         try:
-            return {f"{source or 'documents'} {path.name}": hash_of(path) for source, path in self.named}
+            return {
+                f"{source or 'documents'} {path.name if names[source, path.name] == 1 else path.as_posix()}": hash_of(
+                    path
+                )
+                for source, path in self.named
+            }
         except OSError as error:
             raise CorpusError(f"{error.filename} cannot be read: {error.strerror or error}") from error
 

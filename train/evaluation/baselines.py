@@ -1,6 +1,5 @@
 """What an agent is compared with: a perfect reader of one passage, plain RAG, and the agent with its gold passages."""
 
-import asyncio
 import dataclasses
 import time
 from collections import defaultdict
@@ -11,6 +10,7 @@ from typing import Final
 from agent.errors import AgentError, SetupError, SourceError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
+from agent.plan import EVERY_SOURCE
 from agent.policies.ladder.replies import ask
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.sources.base import SearchRequest, SearchResult
@@ -76,7 +76,11 @@ class PlainRag:
             found = await self._found(text)
             shown = "\n".join(f"[{each.number}] {each.title}: {each.text}" for each in found)
             prompt = _RAG.format(passages=shown, question=text)
-            messages = [{"role": "user", "content": prompt}]
+            roles = ("user", "assistant")
+            messages = [
+                {"role": r, "content": said} for turn in question.history for r, said in zip(roles, turn, strict=True)
+            ]
+            messages.append({"role": "user", "content": prompt})
             reply = await ask(self._endpoint, messages, max_tokens=_RAG_TOKENS, temperature=0)
         except SourceError as error:
             raise AskFailed("source", str(error)) from error
@@ -85,6 +89,7 @@ class PlainRag:
         return Trace(
             id=f"plain-rag-{question.id}",
             question=text,
+            history=question.history,
             protocol="",
             policy=f"plain RAG with {self._endpoint.model}",
             steps=[Gathered(round=1, passages=tuple(found)), Answered(text=reply.text), Stopped(reason="answered")],
@@ -94,9 +99,7 @@ class PlainRag:
         )
 
     async def _found(self, query: str) -> list[Passage]:
-        request = SearchRequest(query, limit=RAG_PASSAGES)
-        searches = (source.search(request) for source in self._agent.sources.values())
-        found = [passage for result in await asyncio.gather(*searches) for passage in result.passages][:RAG_PASSAGES]
+        found = (await self._agent.sources[EVERY_SOURCE].search(SearchRequest(query, limit=RAG_PASSAGES))).passages
         return [passage.model_copy(update={"number": at}) for at, passage in enumerate(found, start=1)]
 
     async def aclose(self) -> None:

@@ -100,7 +100,7 @@ class IterateRun:
         self.recipe.rules()
         read_recipe(self.recipe.sft, rows=self.out / ROWS, start=self.recipe.start)
         if self.recipe.rl:
-            read_rl_recipe(self.recipe.rl)
+            read_rl_recipe(self.recipe.rl, start=self.recipe.start)
 
     def _done(self, new: PartRecord) -> bool:
         """Do what is left of a part; False where it was interrupted."""
@@ -180,7 +180,7 @@ class IterateRun:
         from train.rl.states import newest_state
 
         assert self.recipe.rl is not None
-        recipe = read_rl_recipe(self.recipe.rl)
+        recipe = read_rl_recipe(self.recipe.rl, start=self.recipe.start)
         own = {"name": f"{self.recipe.name}-{record.round}-rl", "seed": recipe.seed + record.round - 1}
         recipe = recipe.model_copy(update={**own, "start": self._start_of(before, recipe.adapter)})
         folder = self.out / record.name / record.part
@@ -206,6 +206,11 @@ class IterateRun:
             retry_failed=True,
         )
         figures = evaluation.run(lambda so_far: self._show(f"{record.name}: dev questions", so_far.done, so_far.total))
+        if failed := figures["infrastructure"]:
+            raise SetupError(
+                f"{record.name}: {failed} dev questions failed, so its EM would not be that of the others; see to the "
+                "source or the engine, then go on with --resume: those that failed are asked again"
+            )
         record.dev_em, record.dev_questions, record.evaluated = figures["em"], figures["n"], True
         return True
 
@@ -268,7 +273,7 @@ class IterateRun:
         from train.evaluation.datasets import read_dataset
         from train.rl.recipe import read_rl_recipe
 
-        data = read_rl_recipe(self.recipe.rl).data if self.recipe.rl else None
+        data = read_rl_recipe(self.recipe.rl, start=self.recipe.start).data if self.recipe.rl else None
         return read_dataset(data.questions, data.dataset).questions if data and data.questions else ()
 
     def _checked_questions(self) -> dict[str, str]:

@@ -318,6 +318,9 @@ def pool_batches(recipe: SftRecipe, tokenizer: Tokenizer, *, pool: int, progress
 
     Those of a batch are alike in length, and at most `batch_tokens` with padding. A pure function of its arguments, so
     that a resumed run sees what an unbroken one would have seen.
+
+    Raises:
+        SetupError: there is nothing to learn from.
     """
     size = recipe.data.worlds_per_pool
     first = recipe.seed * 1_000_000 + pool * size
@@ -329,6 +332,12 @@ def pool_batches(recipe: SftRecipe, tokenizer: Tokenizer, *, pool: int, progress
             for seed in range(first, first + size)
             for example in world_examples(recipe, tokenizer, world_seed=seed, progress=progress)
         ]
+    if not examples:
+        most, mix = recipe.data.max_tokens, dict(recipe.stage(progress).mix)
+        raise SetupError(
+            f"nothing is left to learn from at {progress:.0%} of the tokens: no trajectory has at most {most} tokens "
+            f"(`max_tokens` in [data]) and answers a question of the stage's `mix` ({mix or 'all kinds'})"
+        )
     examples.sort(key=lambda example: len(example.ids))
     batches: list[list[Example]] = [[]]
     for example in examples:

@@ -110,12 +110,16 @@ def _write_part(part: Message, out: Markdown) -> None:
 
 
 def _header(message: Message, name: str) -> str:
-    return one_line(_decoded(str(message.get(name, ""))))
+    return one_line(
+        _decoded(next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), ""))
+    )
 
 
 def _decoded(value: str) -> str:
-    """A header in words, whatever charset it is written in."""
+    """A header in words, whatever charset it is written in; also one that is written in bytes, as RFC 6532 has it."""
     parts: list[str] = []
+    if not value.isascii():
+        value = decode(value.encode("utf-8", "surrogateescape"), "")
     for piece, charset in decode_header(value[:HEADER_CHARS]):
         parts.append(piece if isinstance(piece, str) else decode(piece, charset or ""))
     return "".join(parts)

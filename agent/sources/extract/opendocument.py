@@ -13,6 +13,7 @@ _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _DRAW: Final = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _SHOW: Final = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_STYLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _META: Final = "{urn:oasis:names:tc:opendocument:xmlns:meta:1.0}"
 _ELEMENTS: Final = "{http://purl.org/dc/elements/1.1/}"
 _SKIPPED: Final = frozenset(
@@ -57,7 +58,8 @@ def _read(raw: bytes, suffix: str) -> Extracted:
         if _MANIFEST in package and b"encryption-data" in package.read(_MANIFEST):
             raise ExtractError("it is encrypted with a password: save a copy without one")
         meta = package.xml("meta.xml") if "meta.xml" in package else None
-        _Writer(out).over(package.xml("content.xml"))
+        content = package.xml("content.xml")
+        _Writer(out, _hidden(content)).over(content)
     if meta is None:
         return out.extracted()
     stated = {
@@ -67,11 +69,21 @@ def _read(raw: bytes, suffix: str) -> Extracted:
     return out.extracted(title=real_title(title), date=first_day(*days))
 
 
+def _hidden(content: Any) -> frozenset[str]:
+    """The styles of sheets that are not shown."""
+    return frozenset(
+        said.getparent().get(f"{_STYLE}name", "")
+        for said in content.iter(f"{_STYLE}table-properties")
+        if said.get(f"{_TABLE}display") == "false"
+    )
+
+
 class _Writer:
     """Goes over a tree, which is at most 256 deep: the parser sees to that."""
 
-    def __init__(self, out: Markdown) -> None:
+    def __init__(self, out: Markdown, hidden: frozenset[str]) -> None:
         self._out = out
+        self._hidden = hidden
         self._slides = 0
         self._depth = 0
         """Of lists around."""
@@ -104,6 +116,8 @@ class _Writer:
             self._out.paragraph(inline(element))
 
     def _table(self, element: Any) -> None:
+        if element.get(f"{_TABLE}style-name") in self._hidden:
+            return
         if element.getparent().tag == f"{_OFFICE}spreadsheet":
             self._out.heading(1, element.get(f"{_TABLE}name", ""))
         self._out.table(_rows(element))
@@ -155,7 +169,16 @@ def _times(element: Any, what: str) -> int:
 
 
 def _paragraphs(element: Any) -> str:
-    return " ".join(filter(None, (inline(each) for each in element.iter(f"{_TEXT}p", f"{_TEXT}h"))))
+    return " ".join(filter(None, map(inline, _outermost(element))))
+
+
+def _outermost(element: Any) -> Iterator[Any]:
+    """The paragraphs below an element that stand in no other one, as those of a note do."""
+    for child in element:
+        if child.tag in (f"{_TEXT}p", f"{_TEXT}h"):
+            yield child
+        elif local(child) not in _SKIPPED:
+            yield from _outermost(child)
 
 
 def inline(element: Any) -> str:
@@ -177,6 +200,8 @@ def _pieces(element: Any) -> Iterator[str]:
             case "note":
                 body = child.find(f"{_TEXT}note-body")
                 yield f" ({_paragraphs(body)})" if body is not None else ""
+            case "p" | "h":  # of a box of text
+                yield from (" ", *_pieces(child), " ")
             case name:
                 yield from _pieces(child) if name not in _SKIPPED else ()
         yield child.tail or ""

@@ -104,6 +104,19 @@ def test_an_error_of_ours_is_one_sentence_and_status_1(capsys: pytest.CaptureFix
     assert not captured.out
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["index", "build", "{}", "--out", "x"], ["index", "search", "{}", "owl"], ["ask", "owl", "--corpus", "{}"]],
+)
+def test_a_path_that_cannot_be_one_is_a_sentence(command: list[str], capsys: pytest.CaptureFixture[str]):
+    long = "a" * 300
+    assert run([word.format(long) for word in command]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert error.startswith("cairn: ")
+    assert "File name too long" in error
+    assert "bug in Cairn" not in error
+
+
 @pytest.mark.usefixtures("with_broken_commands")
 def test_an_unexpected_error_asks_for_a_report_and_hides_its_traceback(capsys: pytest.CaptureFixture[str]):
     assert run(["crash"]) == 1

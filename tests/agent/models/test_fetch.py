@@ -234,6 +234,22 @@ def test_a_gguf_of_this_machine_is_copied_and_replaced_once_it_changed(tmp_path:
     assert at_hand("my-model", cache=cache)
 
 
+@pytest.mark.parametrize("form", ["./mine.gguf", "{folder}/mine.gguf"])
+def test_a_path_means_what_is_there_now_not_a_copy_of_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+):
+    cache = ModelCache(tmp_path / "models")
+    for name in ("before", "now"):
+        kind = "llama" if name == "before" else "qwen2"
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        write_small(Path("mine.gguf"), kind)
+        path = form.format(folder=tmp_path / name)
+        assert open_base(obtain(path, cache=cache).path).weights.shape.kind == kind
+        fetch(path, cache=cache)
+    assert open_base(obtain("mine", cache=cache).path).weights.shape.kind == "qwen2"
+
+
 def test_a_folder_in_the_hub_s_form_is_copied(tmp_path: Path):
     write_small(tmp_path / "m.gguf")
     base = open_base(tmp_path / "m.gguf")

@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from agent.plan import Filter
-from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, on_wanted_host, read_filters, unhonoured
 
 
 def filters(*pairs: tuple[str, str]) -> list[Filter]:
@@ -41,3 +41,18 @@ def test_the_later_of_two_beginnings_counts():
 def test_what_cannot_be_honoured_is_said_in_a_sentence_each():
     wanted = filters(("after", "2026"), ("lang", "de"))
     assert unhonoured(wanted, honours={"after"}, by="gnews") == ("gnews cannot filter by 'lang de'",)
+
+
+@pytest.mark.parametrize(
+    ("url", "inside"),
+    [
+        ("https://example.org/blog", True),
+        ("https://example.org/Blog/a", True),
+        ("https://example.org/blogs/a", False),
+        ("https://example.org/blog.html", False),
+        ("https://www.example.org/blog/", True),
+        ("https://example.com/blog/a", False),
+    ],
+)
+def test_a_site_with_a_path_is_what_lies_under_it(url: str, inside: bool):
+    assert on_wanted_host(url, ReadFilters(sites=("example.org/blog",))) == inside

@@ -63,6 +63,30 @@ def test_recipes_name_the_key_that_they_do_not_know(tmp_path: Path, name: str, r
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "instead", "why"),
+    [
+        ("evaluate_every_steps", "evaluate_every_steps = 0", r"report\.evaluate_every_steps"),
+        ("save_every_steps", "save_every_steps = 0", r"report\.save_every_steps"),
+        ("protocols", "protocols = []", "protocols"),
+        ("worlds_per_pool", "worlds_per_pool = 0", r"data\.worlds_per_pool"),
+        ("max_tokens", "max_tokens = 9\nprotocol_weights = { dug = 2 }", "`protocol_weights` names dug"),
+        ("until", "until = 0.9", "in the order of their `until`"),
+    ],
+)
+def test_a_recipe_that_would_fail_in_the_middle_of_its_run_is_refused(
+    tmp_path: Path, line: str, instead: str, why: str
+):
+    shipped = (ROOT / "train/recipes/tiny_sft.toml").read_text(encoding="utf-8").splitlines()
+    assert any(one.startswith(line) for one in shipped)
+    first = next(at for at, one in enumerate(shipped) if one.startswith(line))
+    shipped[first] = instead
+    path = tmp_path / "wrong.toml"
+    path.write_text("\n".join(shipped), encoding="utf-8")
+    with pytest.raises(SetupError, match=why):
+        read_recipe(path)
+
+
 @pytest.mark.parametrize(("text", "kind"), [('kind = "reader"', "'reader'"), ("", "''")])
 def test_a_recipe_of_another_kind_is_refused_by_its_kind_alone(tmp_path: Path, text: str, kind: str):
     path = tmp_path / "other.toml"

@@ -18,6 +18,7 @@ from train.data.documents import check_sources, read_documents, without_thin
 from train.data.duplicates import shingles, without_near_duplicates
 from train.data.finish import ordered
 from train.data.folder import Array, Folder, Step
+from train.data.inputs import Files
 from train.data.prompts import read_answer, read_written, write_task
 from train.data.recipe import DataRecipe, Kind
 from train.data.records import Candidate, Doc, Leaf
@@ -333,3 +334,14 @@ def test_documents_are_hashed_so_that_another_corpus_is_another_build(tmp_path: 
     before = recipe_for(files).documents
     (tmp_path / "news.jsonl").write_text("{}", encoding="utf-8")
     assert before != recipe_for(files).documents
+
+
+def test_files_of_one_name_from_several_folders_are_each_known_by_their_content(tmp_path: Path):
+    paths = [tmp_path / folder / "docs.jsonl" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(path.parent.name, encoding="utf-8")
+    hashes = Files([("web", path) for path in paths]).hashes()
+    assert list(hashes) == [f"web {path.as_posix()}" for path in paths]
+    assert len(set(hashes.values())) == 2
+    assert list(Files([("web", paths[0]), ("news", paths[1])]).hashes()) == ["web docs.jsonl", "news docs.jsonl"]

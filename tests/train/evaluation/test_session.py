@@ -218,6 +218,24 @@ def test_plain_rag_searches_once_and_takes_what_the_model_says(index: Path, ques
     assert "Lina Orr directed" in message["content"] or "Aurora Falls" in message["content"]
 
 
+def test_plain_rag_searches_all_sources_as_one_and_knows_the_turns_before():
+    world = load_world("test-v2")
+    at, question = next((at, one) for at, one in enumerate(world.questions) if one.history)
+
+    async def run() -> list[dict[str, Any]]:
+        async with chat_server(Reply(["Trieste"])) as server:
+            settings = CairnSettings(world="test-v2", policy="openai", base_url=server.url, model="m")
+            made = Evaluation(settings, baseline="plain-rag", choice=QuestionChoice(limit=at + 1), concurrency=1)
+            await asyncio.to_thread(made.run)
+            return server.requests
+
+    *before, prompt = asyncio.run(run())[-1]["messages"]
+    assert [message["content"] for message in before] == [text for turn in question.history for text in turn]
+    assert [message["role"] for message in before] == ["user", "assistant"] * len(question.history)
+    found = world.find("all", question.question, limit=5)
+    assert [f"[{n}] {p.title}: {p.text}" in prompt["content"] for n, p in enumerate(found, start=1)] == [True] * 5
+
+
 def test_plain_rag_wants_a_model_behind_an_endpoint(index: Path, questions: Path):
     with pytest.raises(SetupError, match="--policy openai"):
         evaluation(index, questions, CountingScript(), baseline="plain-rag").run()

@@ -102,6 +102,32 @@ def test_a_run_does_not_go_on_with_another_recipe_of_its_training(tmp_path: Path
         IterateRun(recipe, tmp_path / "out").go(kill, resume=True)
 
 
+def test_dev_questions_that_failed_give_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def run(self, *_: object) -> dict[str, float]:
+            return {"em": 0.0, "n": 0, "infrastructure": 2}
+
+    monkeypatch.setattr("train.iterate.run.Evaluation", Failing)
+    with pytest.raises(SetupError, match=r"2 dev questions failed.*--resume"):
+        IterateRun(iterate_recipe(tmp_path), tmp_path / "out").go(silent)
+    assert not any(record.evaluated for record in read_records(tmp_path / "out"))
+
+
+def test_reinforcement_learning_needs_no_start_of_its_own(tmp_path: Path) -> None:
+    rl = tmp_path / "rl.toml"
+    text = as_toml(rl_recipe(protocols=("multisearch",)))
+    rl.write_text("".join(line for line in text.splitlines(True) if not line.startswith("start")), encoding="utf-8")
+    recipe = iterate_recipe(tmp_path).model_copy(update={"rl": rl})
+
+    def begun(what: str, done: int, total: int) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        IterateRun(recipe, tmp_path / "out").go(begun)
+
+
 @pytest.mark.parametrize("wrong", ["sft", "rl", "keep"])
 def test_what_a_round_will_use_is_checked_before_anything_is_sampled(tmp_path: Path, wrong: str) -> None:
     recipe = iterate_recipe(tmp_path)

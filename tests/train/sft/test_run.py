@@ -265,6 +265,12 @@ def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(
         assert seen[0].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
 
 
+def test_a_pool_that_holds_nothing_to_learn_from_is_a_sentence(recipe: SftRecipe, unbroken: SftRun) -> None:
+    short = recipe.model_copy(update={"data": recipe.data.model_copy(update={"max_tokens": 10})})
+    with pytest.raises(SetupError, match=r"nothing is left to learn from at 60% .* at most 10 tokens"):
+        pool_batches(short, unbroken.tokenizer, pool=0, progress=0.6)
+
+
 def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:
     log = [json.loads(line) for line in (unbroken.out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     assert log[-1]["policy_loss"] < log[0]["policy_loss"] - 0.1

@@ -121,13 +121,14 @@ def cell(place: str, text: str) -> str:
     return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
 
 
-def odf_parts(kind: str, body: str) -> dict[str, str | bytes]:
+def odf_parts(kind: str, body: str, styles: str = "") -> dict[str, str | bytes]:
     """OpenDocument; kind: text, presentation or spreadsheet."""
-    names = {"office": "office", "text": "text", "table": "table", "draw": "drawing", "presentation": "presentation"}
+    names = {name: name for name in ("office", "text", "table", "style", "presentation")} | {"draw": "drawing"}
     spaces = " ".join(f'xmlns:{short}="{_ODF}:{name}:1.0"' for short, name in names.items())
     return {
         "mimetype": f"application/vnd.oasis.opendocument.{kind}",
-        "content.xml": f"<office:document-content {spaces}><office:body><office:{kind}>{body}</office:{kind}>"
+        "content.xml": f"<office:document-content {spaces}><office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:{kind}>{body}</office:{kind}>"
         "</office:body></office:document-content>",
     }
 

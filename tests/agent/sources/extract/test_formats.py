@@ -191,48 +191,6 @@ def test_columns_may_be_apart_by_any_usual_mark(mark: str) -> None:
     assert read("csv", raw).text == f"| Name | Größe |\n| --- | --- |\n| Eule{shown}n | 3 |"
 
 
-def test_a_text_of_open_document_has_headings_lists_notes_and_tables() -> None:
-    odfdo: Any = import_module("odfdo")
-    document = odfdo.Document("text")
-    document.meta.title = "Owls of the North"
-    document.meta.date = dt.datetime(2024, 5, 3)
-    document.body.clear()
-    document.body.append(odfdo.Header(1, "Hunting"))
-    paragraph = odfdo.Paragraph("An owl hunts at night.")
-    paragraph.insert_note(after="owl", note_id="n", citation="1", body="Or a bat.")
-    document.body.append(paragraph)
-    document.body.append(odfdo.List(["mouse", MANY]))
-    table = odfdo.Table("Sizes")
-    table.append_row(odfdo.Row())
-    table.set_values([["Name", "Size"], ["Eagle owl", "70 cm"]])
-    document.body.append(table)
-    found = read("odt", saved(document))
-    assert found.text == (
-        f"# Hunting\n\nAn owl (Or a bat.) hunts at night.\n\n- mouse\n- {MANY}\n\n"
-        "| Name | Size |\n| --- | --- |\n| Eagle owl | 70 cm |"
-    )
-    assert (found.title, found.date) == ("Owls of the North", "2024-05-03")
-
-
-def test_slides_and_sheets_of_open_document_are_read_alike() -> None:
-    frame = '<draw:frame presentation:class="{}"><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>'
-    slide = f"<draw:page>{frame.format('outline', 'at night')}{frame.format('title', 'Hunting')}</draw:page>"
-    found = read("odp", packed(odf_parts("presentation", "<draw:page/>" + slide)))
-    assert (found.text, found.pages) == ("# Hunting\n\nat night", (0, 0))
-    row = (
-        "<table:table-row><table:table-cell><text:p>{}</text:p></table:table-cell>"
-        '<table:table-cell table:number-columns-repeated="2"/><table:table-cell><text:p>{}</text:p></table:table-cell>'
-        '<table:table-cell table:number-columns-repeated="16380"/></table:table-row>'
-    )
-    blank = (
-        '<table:table-row table:number-rows-repeated="1048574"><table:table-cell '
-        'table:number-columns-repeated="16384"/></table:table-row>'
-    )
-    rows = f'<table:table table:name="Owls">{row.format("Name", "Size")}{row.format("owl", 3)}{blank}</table:table>'
-    sheet = read("ods", packed(odf_parts("spreadsheet", rows)))
-    assert sheet.text == "# Owls\n\n| Name |  |  | Size |\n| --- | --- | --- | --- |\n| owl |  |  | 3 |"
-
-
 def test_the_chapters_of_a_book_come_in_the_order_of_its_spine() -> None:
     chapters = {
         "a%20b.xhtml": chapter("<p>The end&nbsp;&mdash; really.</p>", "Last"),
@@ -292,6 +250,16 @@ def test_a_message_has_subject_day_people_text_and_names_of_attachments() -> Non
         title=f"Owls, {MANY}",
         date="2024-05-03",
     )
+
+
+def test_headers_of_a_message_may_be_written_in_bytes() -> None:
+    raw = "Subject: Überblick für\n März\nFrom: Jörg <j@example.org>\n\nAn owl hunts.\n"
+    for encoding in ("utf-8", "latin-1"):
+        found = read("mail", raw.encode(encoding))
+        assert (found.title, found.text) == (
+            "Überblick für März",
+            "From: Jörg <j@example.org>\n\nAn owl hunts.",
+        )
 
 
 def test_a_message_of_html_alone_is_read_too() -> None:
