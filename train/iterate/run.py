@@ -209,7 +209,7 @@ class IterateRun:
         if failed := figures["infrastructure"]:
             raise SetupError(
                 f"{record.name}: {failed} dev questions failed, so its EM would not be that of the others; see to the "
-                "source or the engine, then go on with --resume: those that failed are asked again"
+                "source or the engine, then go on with --resume: those that failed are evaluated again"
             )
         record.dev_em, record.dev_questions, record.evaluated = figures["em"], figures["n"], True
         return True
