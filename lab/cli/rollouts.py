@@ -77,9 +77,9 @@ def rollouts(
     if threads:
         torch.set_num_threads(threads)
     settings = read_rl_recipe(recipe, start=start)
-    note(f"{2 * times} batches of rollouts for each time of a search, then three steps: minutes on a CPU")
+    note(f"three steps, then {2 * times} batches of rollouts for each time of a search: minutes on a CPU")
+    step = whole_step(settings, threads=threads)  # first: it refuses what cannot be trained
     found = phases(settings, search_ms=search_ms or [0.0, 100.0], threads=threads, times=times)
-    step = whole_step(settings, threads=threads)
     if write:
         write_report(REPORT, _report(found, step, recipe), code=CODE)
     figures = {
