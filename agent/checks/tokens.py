@@ -1,7 +1,6 @@
 """Words of a text with their places in it, and its sentences. Nothing here knows what a word means."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,20 +9,16 @@ from typing import Any, Final, cast
 import Stemmer
 
 from agent.checks.words import IRREGULAR, TITLES
+from agent.sanitize.letters import ALONE, MARKS, SIGNS, without_marks
 
-_POINTS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-"""Accents, and the vowels that Hebrew and Arabic may leave out."""
-_ALONE: Final = "぀-ヿ㐀-鿿가-힯\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-"""Characters that are words: their writing has no spaces."""
-_LETTERS: Final = rf"(?:[^\W\d_][{_POINTS}\u0900-\u0963\u0966-\u0dff]*)+"
+_LETTERS: Final = rf"(?:[^\W\d_][{MARKS}{SIGNS}]*)+"
 _WORD: Final = re.compile(
     r"(?<=[a-z\d])-(?=\s?\d{1,2} [A-Z]|\s?[A-Z][a-z]+ \d{1,2}, \d{4})|\d+(?:[.,]\d+)*"
-    rf"|[{_ALONE}][\u3099\u309a]?|{_LETTERS}(?:['’ʼ](?!s\b){_LETTERS})*"
+    rf"|[{ALONE}][\u3099\u309a]?|{_LETTERS}(?:['’ʼ](?!s\b){_LETTERS})*"
     r"|['’](?=s\b)s|\||[;:,.!?()–—\"“”%$€£]"
 )
 """Numbers, words (a Chinese, Japanese or Thai character is one), the possessive, marks that divide a sentence, and the
 hyphen that divides two dates."""
-_POINT: Final = re.compile(f"[{_POINTS}]")
 _MARKS: Final = frozenset(("'s", "’s", *'-|;:,.!?()–—"“”%$€£'))
 _ENDS: Final = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|(?<=[。！？])|\n+")
 _INITIAL: Final = re.compile(r"(?:\b[A-Z]|\b(?:" + "|".join(TITLES) + r"))\.$")
@@ -63,12 +58,8 @@ class Sentence:
 
 @lru_cache(maxsize=20_000)
 def fold(word: str) -> str:
-    """Case, accents and look-alike forms do not matter: "Łódź" is "łodz", "ﬁlm" is "film".
-
-    Marks without which a letter is another one stay: "バ" is not "ハ".
-    """
-    flat = unicodedata.normalize("NFKD", word.replace("’", "'").replace("ʼ", "'"))
-    return unicodedata.normalize("NFC", _POINT.sub("", flat)).casefold()
+    """A word as it is compared: case, accents and look-alike forms do not matter."""
+    return without_marks(word.replace("’", "'").replace("ʼ", "'")).casefold()
 
 
 @lru_cache(maxsize=20_000)

@@ -5,7 +5,6 @@ Search scores straight from the sparse matrix: on a few hundred texts a query co
 
 import re
 import sys
-import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pydantic_core import from_json
 
 from agent.errors import CorpusError
 from agent.files.foreign import read_file
+from agent.sanitize.letters import ALONE, SIGNS, without_marks
 from agent.sources.arrays import load_array
 
 K1: Final = 1.2
@@ -32,8 +32,7 @@ MOST_ROWS: Final = 1 << 31
 _PARAMS_BYTES: Final = 1 << 20
 _VOCABULARY_BYTES: Final = 1 << 30
 
-_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD: Final = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")  # Chinese and Japanese are written without spaces
+_WORD: Final = re.compile(rf"[{ALONE}][\u3099\u309a]?|[^\W_{ALONE}]+(?:[{SIGNS}]+[^\W_{ALONE}]*)*")
 Rows = Sequence[tuple[int, int]]
 """Ranges of row numbers: from the first one up to, and without, the second, in rising order."""
 _stemmer = cast(Any, Stemmer).Stemmer("english")
@@ -45,10 +44,13 @@ def stem(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Split text into words without case and accents. One character is a word too: names and formulas have them."""
+    """Split text into words without case and accents. One character is a word too: names and formulas have them.
+
+    Of a script that is written without spaces each character is one.
+    """
     text = text.casefold()
     if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+        text = without_marks(text)
     return _WORD.findall(text)
 
 

@@ -15,6 +15,11 @@ TEXTS = [
     "Who are you? is a question.",
     "Café Müller, opened 1978",
     "東京は日本の首都です",
+    "パリのハト",
+    "हिन्दी की किताब",
+    "मेरी कताब",
+    "เมืองหลวงของไทย",
+    "서울은 한국의 수도이다",
 ]
 INDEX = Bm25Index.build(TEXTS)
 
@@ -37,6 +42,21 @@ def test_words_are_found_in_other_forms_case_and_without_accents():
 
 def test_a_character_of_chinese_or_japanese_is_a_word():
     assert rows("日本") == [5]
+    assert rows("パリ") == [6]
+    assert rows("バ") == []
+    assert rows("ハ\u309a") == [6]
+
+
+def test_marks_that_make_another_letter_count_and_those_of_a_reader_do_not():
+    assert rows("किताब") == [7]
+    assert words("हिन्दी की किताब।") == ["हिन्दी", "की", "किताब"]
+    assert words("كِتَاب") == words("كتاب")
+    assert words("שָׁלוֹם") == words("שלום")
+
+
+def test_thai_and_korean_are_found_by_their_characters():
+    assert rows("หลวงไทย") == [9]
+    assert rows("서울")[0] == 10
 
 
 def test_stop_words_count_only_where_there_is_nothing_else():
