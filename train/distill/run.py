@@ -110,7 +110,8 @@ async def distill(
         SetupError: nothing was kept; the sentence names the most frequent reason.
     """
     data = {"questions": fingerprint(questions), **_hashes(files)}
-    with kept_manifest(out, recipe=recipe, seeds={}, data=data) as manifest:
+    with kept_manifest(out, recipe=recipe, seeds={}) as manifest:
+        manifest.data = data
         verdicts = await judge(traces, questions, check)
         rows = [row for verdict in verdicts if not verdict.why_not for row in _rows(verdict, check)]
         done = Distilled(verdicts, len(rows))

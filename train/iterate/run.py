@@ -11,7 +11,7 @@ self-distillation (Search-E1, 2605.22511).
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -76,7 +76,6 @@ class IterateRun:
         recipe = self.recipe
         files = {f"{path.name} ({what})": hash_of(path) for what, path in self._files().items() if path.exists()}
         with kept_manifest(self.out, recipe=recipe, seeds={"recipe": recipe.seed}, data=files) as manifest:
-            _refuse_changed(manifest, files)
             self._start = self._start_hub()
             manifest.data |= self._checked_questions()
             write_records(self.out, self.records)
@@ -291,13 +290,3 @@ class IterateRun:
                     "what was learned by heart; name other questions under [dev]"
                 )
         return {"questions (sample)": fingerprint(sample), "questions (dev)": fingerprint(dev)}
-
-
-def _refuse_changed(manifest: RunManifest, files: Mapping[str, str]) -> None:
-    """Refuse to go on with other files than the run began with.
-
-    Raises:
-        SetupError: one of them has changed.
-    """
-    if changed := sorted(name for name, digest in files.items() if manifest.data.get(name, digest) != digest):
-        raise SetupError(f"{changed[0]} has changed since the run began: put it back, or name another --out")

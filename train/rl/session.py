@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.files.foreign import no_link, open_file
 from agent.trace import Trace
 from agent.world import WORLD_SOURCES
 from train.common.interrupt import interruptible
-from train.common.saving import as_a_whole
+from train.common.lines import add_lines, keep_lines
 from train.rewards.base import Reward, RewardTools
 from train.rewards.registry import reward_of
 from train.rl.batch import LENGTH, RolloutReward, totals
@@ -103,14 +102,8 @@ class TrainingSession:
             self._keep(step + 1, [one.trace for one in results[: self.recipe.report.traces]])
 
     def _keep(self, step: int, traces: Sequence[Trace]) -> None:
-        path = self.out / TRACES
-        try:
-            with open(path, "a", encoding="utf-8", opener=no_link) as lines:
-                lines.writelines(_line(step, trace) for trace in traces)
-        except OSError as error:
-            raise SetupError(
-                f"{path} cannot be written ({error}): make room there, then go on with --resume"
-            ) from error
+        lines = (f'{{"step": {step}, "trace": {trace.model_dump_json()}}}' for trace in traces)
+        add_lines(self.out / TRACES, lines)
 
     def dev(self, worker: RolloutWorker, step: int) -> Figures:
         """EM on the held-out questions, greedily, with the weights before this step; nothing where it is not due."""
@@ -190,7 +183,7 @@ def training_session(
         written = None
         if manifest is not None:
             monitors = stack.enter_context(Monitors(out, recipe.safety.all_rules, after=after))
-            _cut(out / TRACES, after=after)
+            keep_lines(out / TRACES, after=after)
             written = RunRecords(manifest, monitors)
         interrupted = stack.enter_context(interruptible())
         questions = tasks or tasks_of(recipe)
@@ -222,21 +215,3 @@ def _rewards(recipe: RlRecipe, tools: RewardTools) -> list[Reward[Any]]:
             has = ", ".join((*reward.parts, LENGTH))
             raise SetupError(f"the reward {stage.name!r} has no part {', '.join(sorted(unknown))}; it has {has}")
     return rewards
-
-
-def _cut(path: Path, *, after: int) -> None:
-    """Take back the traces of steps that are done again."""
-    if path.exists():
-        with open_file(path) as file:
-            lines = file.read().split(b"\n")[:-1]  # a text may hold other ends of lines; the last may be cut off
-        kept = [line + b"\n" for line in lines if _step_of(line) <= after]
-        with as_a_whole(path) as made:
-            made.write_bytes(b"".join(kept))
-
-
-def _line(step: int, trace: Trace) -> str:
-    return f'{{"step": {step}, "trace": {trace.model_dump_json()}}}\n'
-
-
-def _step_of(line: bytes) -> int:
-    return int(line.removeprefix(b'{"step": ').partition(b",")[0])

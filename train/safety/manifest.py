@@ -30,6 +30,8 @@ PACKAGES: Final = (
     *("torch", "transformers", "tokenizers", "trl", "accelerate", "ctranslate2", "vllm", "numpy", "bm25s"),
     *("sentence-transformers", "umap-learn", "scikit-learn", "datasketch"),
 )
+_DECIDES: Final = (".safetensors", "config.json", "tokenizer.json")
+"""Files of a start that decide what a run goes on with."""
 _GIT_SECONDS: Final = 10
 _CURVES: Final = "tensorboard"
 """Folder of curves, which has a file as soon as a run begins."""
@@ -115,7 +117,8 @@ def kept_manifest(
         The manifest, whose `figures` the run fills in.
 
     Raises:
-        SetupError: a manifest that is there cannot be read, or is another recipe's; or none can be written.
+        SetupError: a manifest that is there cannot be read, or is another recipe's; data or weights have changed since
+            its run began; or none can be written.
     """
     manifest = _begun(folder, recipe, dict(seeds), dict(data or {}), hashes_of(start) if start else {})
     _write(folder, manifest)
@@ -196,8 +199,22 @@ def _begun(
             data=data,
             start=start,
         )
+    else:
+        _refuse_changed(manifest, data, start)
     manifest.sessions.append(RunSession(began=_now(), machine=machine(), versions=_versions(), commit=_commit()))
     return manifest
+
+
+def _refuse_changed(manifest: RunManifest, data: Mapping[str, str], start: Mapping[str, str]) -> None:
+    """Refuse to go on with other data or weights than the run began with; what describes a model may change.
+
+    Raises:
+        SetupError: something of it has changed.
+    """
+    weights = {name: digest for name, digest in start.items() if name.endswith(_DECIDES)}
+    for now, before in ((data, manifest.data), (weights, manifest.start)):
+        if changed := sorted(name for name, digest in now.items() if before.get(name, digest) != digest):
+            raise SetupError(f"{changed[0]} has changed since the run began: put it back, or name another --out")
 
 
 def _nothing_made(folder: Path, manifest: RunManifest) -> bool:

@@ -13,8 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.files.foreign import WHOLE_BYTES, no_link, read_text
-from train.common.saving import replacing
+from train.common.lines import add_lines, keep_lines
 from train.safety.figures import Figures, Watched, figures_of, reasons_of
 from train.safety.rules import DEFAULT_RULES, Rule, check
 
@@ -135,16 +134,16 @@ class Monitors:
         """
         masked = reasons_of(seen)
         line: dict[str, Any] = {"step": step, **{name: _plain(value) for name, value in figures.items()}}
+        add_lines(self._path, [json.dumps(line | ({"masked": masked} if masked else {}))])
         try:
-            with open(self._path, "a", encoding="utf-8", opener=no_link) as lines:
-                lines.write(json.dumps(line | ({"masked": masked} if masked else {})) + "\n")
             if self._board:
                 for name, value in figures.items():
                     self._board.add_scalar(name if "/" in name else f"step/{name}", value, step)
                 self._board.flush()
         except OSError as error:
             why = error.strerror or error
-            raise SetupError(f"{self._path} cannot be written: {why}; what was saved before is whole") from error
+            folder = self._path.with_name(EVENTS)
+            raise SetupError(f"{folder} cannot be written: {why}; what was saved before is whole") from error
 
 
 def _by_trainer(name: str) -> bool:
@@ -159,28 +158,16 @@ def _board(folder: Path, after: int) -> "SummaryWriter":
 
 
 def _kept(path: Path, after: int) -> list[tuple[int, Figures]]:
-    """The steps up to `after` in the file; the lines of later ones are removed from it.
+    """The figures of the steps up to `after` in the file; the lines of later ones are removed from it.
 
     Raises:
         SetupError: it cannot be read.
     """
-    if not path.exists():
-        return []
-    kept: list[str] = []
-    history: list[tuple[int, Figures]] = []
-    lines = read_text(path, most=WHOLE_BYTES).split("\n")
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last line break was cut off
-        try:
-            row: dict[str, Any] = json.loads(line)
-            step = int(row.pop("step"))
-        except (ValueError, KeyError, TypeError) as error:
-            raise SetupError(f"{path}, line {number} cannot be read ({error}): remove the file") from error
-        if step <= after:
-            kept.append(line + "\n")
-            history.append((step, {name: value for name, value in row.items() if isinstance(value, float)}))
-    with replacing(path) as written:
-        written.write_text("".join(kept), encoding="utf-8")
-    return history
+    try:
+        rows: list[dict[str, Any]] = [json.loads(line) for line in keep_lines(path, after=after)]
+    except ValueError as error:
+        raise SetupError(f"{path} cannot be read ({error}): remove the file") from error
+    return [(row.pop("step"), {name: value for name, value in row.items() if isinstance(value, float)}) for row in rows]
 
 
 def _plain(value: float) -> float | str:

@@ -23,7 +23,8 @@ class Optimizers:
     def __init__(self, model: torch.nn.Module, settings: SftOptimizer, process_group: ProcessGroup) -> None:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
         self.weights = [weight for _, weight in named]
-        inner = {name for name, weight in named if weight.ndim == 2 and "embed" not in name and settings.muon_lr}
+        ends = _ends(model) if settings.muon_lr else set[int]()
+        inner = {name for name, weight in named if weight.ndim == 2 and settings.muon_lr and id(weight) not in ends}
         self._matrices = [weight for name, weight in named if name in inner]
         others = [weight for name, weight in named if name not in inner]
         self._settings = settings
@@ -77,6 +78,13 @@ class Optimizers:
         """Go on from there, in any number of processes."""
         for (optimizer, _), kept in zip(self._all, state, strict=True):
             optimizer.load_state_dict(kept)
+
+
+def _ends(model: torch.nn.Module) -> set[int]:
+    """Embeddings, and the matrix that makes logits where it is another one: Muon is for what lies between them."""
+    found = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
+    output: Any = getattr(model, "get_output_embeddings", lambda: None)()
+    return {id(module.weight) for module in (*found, *([] if output is None else [output]))}
 
 
 def _rate(settings: SftOptimizer, *, step: int, tokens: int) -> float:

@@ -19,11 +19,11 @@ from tokenizers import Tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
-from agent.files.foreign import no_link
 from agent.policies.model_folder import ABOUT, dates_shown, trained_with
 from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
 from train.common.interrupt import interruptible
+from train.common.lines import add_lines, keep_lines
 from train.common.precision import computes_bf16
 from train.common.process_group import ProcessGroup
 from train.common.recipe import ModelShape, SftRecipe
@@ -41,6 +41,7 @@ from train.sft.states import load_state, save_state, state_of
 from train.sft.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.sft.trajectories import Example, data_hashes, pool_batches, row_examples, tokenizer_texts
 
+LOG: Final = "log.jsonl"
 _GIVE_BACK_EVERY_STEPS: Final = 25
 
 OnProgress = Callable[["SftProgress"], None]
@@ -192,6 +193,7 @@ class SftRun:
         if not self.process_group.is_main_process:
             return self._run(on_progress)
         recipe = self.recipe
+        keep_lines(self.out / LOG, after=self.place.step)
         data = data_hashes(recipe) | {"tokenizer": hash_of(self.begun.folder / "tokenizer.json")}
         start = Path(recipe.start).expanduser() if recipe.start else None
         with kept_manifest(self.out, recipe=recipe, seeds={"data": recipe.seed}, data=data, start=start) as manifest:
@@ -333,8 +335,7 @@ class SftRun:
     def _log(self, progress: SftProgress) -> None:
         numbers = {name: value for name, value in asdict(progress).items() if isinstance(value, float | int)}
         self._last |= {name: float(value) for name, value in numbers.items()}
-        with open(self.out / "log.jsonl", "a", encoding="utf-8", opener=no_link) as log:
-            log.write(json.dumps({k: v for k, v in asdict(progress).items() if v is not None}) + "\n")
+        add_lines(self.out / LOG, [json.dumps({k: v for k, v in asdict(progress).items() if v is not None})])
 
     def _begin(self) -> Pretrained:
         """The model as it is before the first step."""

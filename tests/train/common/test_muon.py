@@ -1,13 +1,17 @@
 """Muon in float32 changes weights as torch's does in bfloat16, and either goes on from the other's state."""
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 import torch
 
+from train.common.process_group import ProcessGroup
+from train.common.recipe import SftOptimizer
 from train.sft import optimizers
-from train.sft.optimizers import Muon
+from train.sft.optimizers import Muon, Optimizers
 
 pytestmark = pytest.mark.train
 
@@ -45,3 +49,28 @@ def test_a_weight_without_a_gradient_is_left_as_it_is(monkeypatch: pytest.Monkey
     Muon(weights, lr=0.1, weight_decay=0.01).step()
     assert not torch.equal(weights[0], torch.ones(4, 6))
     assert torch.equal(weights[1], torch.ones(4, 6))
+
+
+@pytest.mark.parametrize("family", ["LlamaForCausalLM", "GPT2LMHeadModel"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_muon_takes_neither_embeddings_nor_the_matrix_of_the_logits(family: str, tied: bool):
+    transformers: Any = pytest.importorskip("transformers")
+    model_class = getattr(transformers, family)
+    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    more = {"intermediate_size": 24} if family.startswith("Llama") else {"n_positions": 70}
+    model = model_class(model_class.config_class(**sizes, **more, tie_word_embeddings=tied))
+    rates: dict[str, Any] = {
+        "muon_lr": 0.1,
+        "adamw_lr": 0.1,
+        "final_lr": 0.1,
+        "warmup_steps": 1,
+        "weight_decay": 0.0,
+        "clip": 1.0,
+    }
+    settings = SftOptimizer(tokens=1000, batch_tokens=100, bf16=False, **rates)
+    muon, adamw = Optimizers(model, settings, ProcessGroup()).all
+    by_muon = {tuple(weight.shape) for group in muon.param_groups for weight in group["params"]}
+    by_adamw = [tuple(weight.shape) for group in adamw.param_groups for weight in group["params"]]
+    assert by_muon
+    assert not any({50, 70} & set(shape) for shape in by_muon), "neither the vocabulary nor positions"
+    assert by_adamw.count((50, 16)) == (1 if tied else 2)

@@ -46,6 +46,8 @@ def test_files_of_one_name_are_both_recorded_with_their_hashes(traces: Path, tmp
     assert distill(traces, tmp_path / "out", "--traces", str(other)) == 0
     data = read_manifest(tmp_path / "out").data
     assert {data[str(traces)], data[str(other)]} == {hash_of(traces), hash_of(other)}
+    assert distill(traces, tmp_path / "out") == 0
+    assert set(read_manifest(tmp_path / "out").data) == {"questions", "traces.jsonl", "rows"}
 
 
 def test_where_nothing_is_kept_the_error_names_the_most_frequent_reason(

@@ -27,6 +27,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(hub_folder(str(real_gguf()), adapter=SMALL, cache=cache))
 
 
+@pytest.mark.long
 def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(pretrained: Path, tmp_path: Path) -> None:
     path = adapter_recipe(tmp_path / "recipe.toml", pretrained, protocol="cairn", lr=3e-3)
     rl(path, tmp_path / "run", threads=2)

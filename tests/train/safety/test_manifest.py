@@ -99,6 +99,24 @@ def test_another_recipe_cannot_go_on_with_a_run(tmp_path: Path) -> None:
         pass
 
 
+def test_other_data_or_weights_cannot_go_on_with_a_run(tmp_path: Path) -> None:
+    out, began = tmp_path / "run", start(tmp_path)
+    (began / "README.md").write_text("# A card", encoding="utf-8")
+    with kept_manifest(out, recipe=Recipe(), seeds={}, data={"questions": "ab"}, start=began):
+        pass
+    (began / "README.md").write_text("# Another card", encoding="utf-8")
+    with kept_manifest(out, recipe=Recipe(), seeds={}, data={"questions": "ab", "more": "cd"}, start=began):
+        pass
+    (began / "model.safetensors").write_bytes(b"others")
+    for changed, data in (("questions", "cd"), ("model.safetensors", "ab")):
+        with (
+            pytest.raises(SetupError, match=f"^{changed} has changed since the run began: put it back, or"),
+            kept_manifest(out, recipe=Recipe(), seeds={}, data={"questions": data}, start=began),
+        ):
+            pass
+    assert len(read_manifest(out).sessions) == 2
+
+
 def test_another_recipe_may_begin_where_a_run_ended_before_it_made_anything(tmp_path: Path) -> None:
     (tmp_path / "traces.jsonl").touch()
     with pytest.raises(SetupError), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):

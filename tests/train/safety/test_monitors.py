@@ -108,7 +108,7 @@ def test_a_full_disk_stops_the_run_with_a_sentence(tmp_path: Path, monkeypatch: 
     def full(_path: str, _flags: int) -> int:
         return os.open("/dev/full", os.O_WRONLY)
 
-    monkeypatch.setattr("train.safety.monitors.no_link", full)
+    monkeypatch.setattr("train.common.lines.no_link", full)
     with pytest.raises(SetupError, match=r"No space left.*what was saved before is whole"):
         watching.ended(1, {"loss": 0.5})
 

@@ -118,12 +118,17 @@ def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights_with_an_ent
     assert not first.run(stop_at_the_third_step)
     assert first.place.step == 3
     assert read_manifest(out).state == "interrupted"
+    with (out / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"step": 4, "tokens": 7}\n')  # a killed process had done one more
     second = SftRun(recipe, out)
     second.resume()
     assert second.place == first.place
     assert second.run(lambda _: None)
     assert second.place.tokens == unbroken.place.tokens
     assert same_weights(second, unbroken)
+    logs = [(run.out / "log.jsonl").read_text(encoding="utf-8").splitlines() for run in (second, unbroken)]
+    losses = [[(json.loads(line)["step"], json.loads(line)["loss"]) for line in log] for log in logs]
+    assert losses[0] == losses[1]
     assert [session.state for session in read_manifest(out).sessions] == ["interrupted", "done"]
 
 
