@@ -20,7 +20,7 @@ Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from agent.sanitize.text import shortened
 
@@ -45,6 +45,17 @@ class Failure:
 
 class AgentError(Exception):
     """Base of every error that this package raises on purpose."""
+
+
+def first_of(group: ExceptionGroup[Exception], kind: type[Exception]) -> Exception:
+    """The first error of a kind that tasks ended with; the group itself, where none is of that kind.
+
+    What is raised inside `except*` would be in a group again before Python 3.11.4.
+    """
+    first: Exception = group.subgroup(kind) or group
+    while first is not group and isinstance(first, ExceptionGroup):
+        first = cast("ExceptionGroup[Exception]", first).exceptions[0]
+    return first
 
 
 class QuestionError(AgentError):

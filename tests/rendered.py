@@ -31,9 +31,11 @@ def gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
     found = any(other.passages for other in of_round if isinstance(other, Searched))
     if found and not lines and (named := _named(step, trace, protocol)):
         reminded = wrapped([_line(passage, {}, protocol) for passage in named], protocol)
-        if (trace.stopped and trace.stopped.budget) != "context":
-            return reminded  # else there may have been no room for it
-        return next((reminded for segment in trace.segments if segment.text == reminded), _nothing_new(protocol))
+        ended = trace.stopped
+        if ended is None or (ended.budget != "context" and ended.reason != "engine"):
+            return reminded  # else there may have been no room for it; a script ends before the budget does
+        there = any(trace.segments[at].text == reminded for at in step.segments)
+        return reminded if there else _nothing_new(protocol)
     said = [line for _, line in lines] or ([protocol.repeated] if found else [protocol.nothing])
     return wrapped(said, protocol)
 

@@ -129,7 +129,23 @@ def bare_addresses(path: Path, text: str, nodes: list[ast.AST]) -> Faults:
             yield f"{path}:{node.lineno} takes addresses apart; agent.urls does so without raising"
 
 
-RULES = (too_long, environment_reads, unsaid, unsafe_starts, unsafe_loads, bare_reads, bare_addresses)
+def raises_in_a_group(path: Path, text: str, nodes: list[ast.AST]) -> Faults:
+    """Before Python 3.11.4 such an error comes in a group of its own."""
+    handlers = [handler for node in nodes if isinstance(node, ast.TryStar) for handler in node.handlers]
+    for node in (node for handler in handlers for node in ast.walk(handler) if isinstance(node, ast.Raise)):
+        yield f"{path}:{node.lineno} raises inside except*; agent.errors.first_of does without"
+
+
+RULES = (
+    too_long,
+    environment_reads,
+    unsaid,
+    unsafe_starts,
+    unsafe_loads,
+    bare_reads,
+    bare_addresses,
+    raises_in_a_group,
+)
 OF_TESTS = (too_long, environment_reads)
 
 
@@ -179,6 +195,10 @@ def test_files_that_others_may_have_made_are_read_within_bounds():
     assert [said for found in ours for said in found["bare_reads"]] == []
 
 
+def test_no_error_is_raised_where_some_pythons_wrap_it():
+    assert of_the_product("raises_in_a_group") == []
+
+
 def test_addresses_are_taken_apart_in_one_place():
     ours = [
         found
@@ -202,6 +222,7 @@ def name_of(path: Path) -> str:
         ('path.open("w", encoding="utf-8")', ""),
         ("policy.open(protocol, question)", ""),
         ("from urllib.parse import quote, urlsplit", "bare_addresses"),
+        ("try:\n    f()\nexcept* OSError:\n    raise ValueError", "raises_in_a_group"),
     ],
 )
 def test_the_rules_of_reading_see_what_breaks_them(tmp_path: Path, line: str, rule: str):
@@ -246,4 +267,5 @@ def test_the_caps_see_what_is_too_long(tmp_path: Path):
         "unsafe_loads": 0,
         "bare_reads": 0,
         "bare_addresses": 0,
+        "raises_in_a_group": 0,
     }

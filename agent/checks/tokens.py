@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import Stemmer
 
 from agent.checks.words import IRREGULAR, TITLES
-from agent.sanitize.letters import ALONE, MARKS, SIGNS, without_marks
+from agent.sanitize.text import ALONE, MARKS, SIGNS, without_marks
 
 _LETTERS: Final = rf"(?:[^\W\d_][{MARKS}{SIGNS}]*)+"
 _WORD: Final = re.compile(

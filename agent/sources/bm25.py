@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from agent.errors import CorpusError
 from agent.files.foreign import read_file
-from agent.sanitize.letters import ALONE, SIGNS, without_marks
+from agent.sanitize.text import ALONE, SIGNS, without_marks
 from agent.sources.arrays import load_array
 
 K1: Final = 1.2

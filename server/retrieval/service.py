@@ -20,7 +20,7 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
-from agent.errors import SourceError, SourceErrorKind
+from agent.errors import SourceError, SourceErrorKind, first_of
 from agent.evidence import Passage
 from agent.sanitize.strict import Chars
 from agent.sanitize.text import whole
@@ -298,11 +298,8 @@ async def _for_each(queries: Iterable[str], search: Callable[[str], Awaitable[No
         async with asyncio.TaskGroup() as group:
             for _ in range(at_once):
                 group.create_task(work())
-    except* ApiError as errors:
-        first = errors.exceptions[0]
-    else:
-        return
-    raise first
+    except ExceptionGroup as errors:
+        raise first_of(errors, ApiError) from None
 
 
 def api_error(error: SourceError, *, query: str) -> ApiError:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agent.errors import nearest, wrong_fields
+from agent.errors import PolicyError, SetupError, first_of, nearest, wrong_fields
 
 
 class Part(BaseModel):
@@ -59,3 +59,10 @@ def test_a_misspelt_field_is_held_against_those_that_are_missing():
     assert wrong_fields(refused(Group, {"grop": 8})) == (
         "grop: there is no such field; did you mean 'group'?; group: it is missing"
     )
+
+
+def test_the_first_error_of_a_kind_is_found_in_groups_of_groups():
+    wanted = SetupError("wanted")
+    other = ExceptionGroup("", [ValueError("first"), ExceptionGroup("", [wanted, SetupError("second")])])
+    assert first_of(other, SetupError) is wanted
+    assert first_of(other, PolicyError) is other

@@ -88,6 +88,13 @@ def test_a_turn_that_fills_the_context_is_recorded_as_far_as_it_came(name: str, 
     rollout([said, ""], PROTOCOLS[name], Budgets(context_tokens=60, answer_tokens=1))
 
 
+def test_a_reminder_that_the_context_has_no_room_for_is_left_out():
+    spoken, again = PROTOCOLS["cairn"], f"<search>{CALL}</search>"
+    said = [rollout([again, again], spoken, Budgets(context_tokens=size, answer_tokens=1)) for size in (420, 4096)]
+    shown = [[s.text for s in trace.segments if s.by == "environment"] for trace in said]
+    assert [len(set(texts)) for texts in shown] == [2, 1]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_protocol_has_a_search_that_finds_and_an_answer(name: str):
     spoken = PROTOCOLS[name]

@@ -93,7 +93,7 @@ def test_fusing_nothing_is_a_wrong_argument():
 def test_a_source_that_is_late_costs_the_others_nothing_where_the_search_has_less_time_than_a_source():
     async def run() -> SearchResult:
         sources = {"fast": Echo(), "late": Hanging()}
-        return await ask(FusedSource(sources, seconds=60), SearchRequest("q", limit=3), seconds=0.2)
+        return await ask(FusedSource(sources, seconds=60), SearchRequest("q", limit=3), seconds=2)
 
     answer = asyncio.run(run())
     assert len(answer.passages) == 1

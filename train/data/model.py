@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import SecretStr
 
-from agent.errors import PolicyError, PolicyErrorKind, ReplyUnread, SetupError
+from agent.errors import PolicyError, PolicyErrorKind, ReplyUnread, SetupError, first_of
 from agent.outbound.address import Address, OptionNames
 from agent.outbound.llm import LlmClient, LlmCounts
 from agent.outbound.llm_errors import HOPELESS
@@ -193,8 +193,8 @@ async def each(
         async with asyncio.TaskGroup() as group:
             for _ in range(min(concurrency, len(jobs))):
                 group.create_task(work())
-    except* SetupError as errors:
-        raise _first(errors) from None
+    except ExceptionGroup as errors:
+        raise first_of(errors, SetupError) from None
     found = [results[place] for place in range(len(jobs))]
     lost = [one for one in found if isinstance(one, PolicyError) and one.kind in _LOST]
     if lost and not leave_failed:
@@ -203,14 +203,6 @@ async def each(
             "same command again to ask only those, or with --leave-failed to do without them"
         )
     return found
-
-
-def _first(errors: BaseExceptionGroup[SetupError]) -> SetupError:
-    first: BaseException = errors
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    assert isinstance(first, SetupError)
-    return first
 
 
 def why_failed(failed: PolicyError) -> str:

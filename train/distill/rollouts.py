@@ -14,7 +14,7 @@ from agent.world import load_world
 from train.evaluation.chosen import QuestionChoice
 from train.evaluation.questions import GoldQuestion, read_questions, world_questions
 from train.evaluation.session import Evaluation, Show
-from train.evaluation.store import TRACES
+from train.evaluation.store import TRACES, read_results
 
 FOLDER: Final = "rollouts"
 _FOLDER_BEFORE: Final = "asked"
@@ -68,5 +68,7 @@ def make_rollouts(
             retry_failed=True,
         )
         evaluation.run(show)
-        made += read_traces(folder / TRACES)
+        last = {result.id: result.trace for result in read_results(folder)}  # a question may have been tried again
+        kept = set(last.values())
+        made += (trace for trace in read_traces(folder / TRACES) if trace.id in kept)
     return made

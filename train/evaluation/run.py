@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from agent.errors import AgentError, SetupError
+from agent.errors import AgentError, SetupError, first_of
 from agent.trace import Trace
 from train.evaluation.questions import GoldQuestion
 from train.evaluation.respondents import AskFailed, Respondent
@@ -66,8 +66,8 @@ async def evaluate(
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(concurrency, len(questions))):
                 workers.create_task(work())
-    except* AgentError as group:
-        raise group.exceptions[0] from None
+    except ExceptionGroup as group:
+        raise first_of(group, AgentError) from None
 
 
 async def _ask(respondent: Respondent, question: GoldQuestion, scoring: Scoring) -> tuple[QuestionResult, Trace | None]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 import httpx2
 
-from agent.errors import SourceError
+from agent.errors import SourceError, first_of
 from agent.evidence import Passage
 from agent.sources.http import Api, ApiAnswer
 from agent.sources.live.action_api import read_object
@@ -142,11 +142,8 @@ async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
-    except* SourceError as failed:
-        first: BaseException = failed
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
+    except ExceptionGroup as failed:
+        raise first_of(failed, SourceError) from None
     return [task.result() for task in tasks]
 
 

@@ -87,6 +87,20 @@ def test_a_policy_answers_where_there_are_no_traces_and_nothing_twice(
     assert (tmp_path / "rollouts" / "1" / "traces.jsonl").read_bytes() == before
 
 
+def test_a_question_that_failed_and_was_tried_again_counts_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", "distill", "--world", WORLD, "--limit", "4", "--out", str(tmp_path)]
+    assert run(command) == 0
+    for name, failed in (("traces", {"id": "other"}), ("results", {"status": "failed", "trace": "other"})):
+        path = tmp_path / "rollouts" / "0" / f"{name}.jsonl"
+        first, *others = path.read_text(encoding="utf-8").splitlines()
+        before = json.dumps(json.loads(first) | failed)
+        path.write_text("\n".join([before, first, *others, ""]), encoding="utf-8")
+    assert run(command) == 0
+    assert capsys.readouterr().out.count("of 4 rollouts kept") == 2
+
+
 def test_supervised_training_learns_the_rows(traces: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)

@@ -10,6 +10,7 @@ const TAGS = [
   "p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
   "table", "thead", "tbody", "tr", "th", "td", "a",
 ];
+const APART = "\u200b";
 const CITE = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/;
 
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
@@ -32,7 +33,7 @@ export function Markdown({ text, cite }: Props) {
 }
 
 function parse(text: string): DocumentFragment {
-  const apart = text.replace(/\[(\d[\d,;\s]*)\](?=[([:])/g, "[$1]\u200b"); // marks that touch are no links
+  const apart = text.replace(/\[(\d[\d,;\s]*)\](?=[([:])/g, `[$1]${APART}`); // marks that touch are no links
   const markup = reader.parse(apart, { async: false });
   return DOMPurify.sanitize(markup, { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href"], RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false });
 }
@@ -49,9 +50,9 @@ function build(node: Node, cite: Props["cite"], key: string): ComponentChildren 
 }
 
 function withMarks(text: string, cite: Props["cite"], key: string): ComponentChildren {
-  if (!cite) return text;
+  if (!cite) return text.replaceAll(APART, "");
   return text.split(new RegExp(CITE, "g")).map((part, at) =>
-    at % 2 ? part.split(/[,;]/).map((n, place) => cite(Number(n), `${key}:${at}.${place}`)) : part.replaceAll("\u200b", ""),
+    at % 2 ? part.split(/[,;]/).map((n, place) => cite(Number(n), `${key}:${at}.${place}`)) : part.replaceAll(APART, ""),
   );
 }
 
