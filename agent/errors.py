@@ -20,7 +20,7 @@ Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.sanitize.text import shortened
 
@@ -52,9 +52,9 @@ def first_of(group: ExceptionGroup[Exception], kind: type[Exception]) -> Excepti
 
     What is raised inside `except*` would be in a group again before Python 3.11.4.
     """
-    first: Exception = group.subgroup(kind) or group
-    while first is not group and isinstance(first, ExceptionGroup):
-        first = cast("ExceptionGroup[Exception]", first).exceptions[0]
+    first: Any = group.subgroup(kind) or group
+    while first is not group and hasattr(first, "exceptions"):
+        first = first.exceptions[0]
     return first
 
 
