@@ -1,5 +1,7 @@
 # The few commands that people, pre-commit and CI share. Nothing runs twice: the stamps under .venv* remember.
-PYTHON ?= python3
+release = $(shell $(1) -c 'import ensurepip, sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+# Of two Pythons of one version a distribution's own is faster: one that was built by hand often lacks its profiles.
+PYTHON ?= $(if $(filter $(call release,python3),$(call release,/usr/bin/python3)),/usr/bin/python3,python3)
 # On Linux a plain index gives torch's CUDA build, of several GB. A CPU build:
 #   make test TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 TORCH ?= torch==2.13.0
