@@ -1,11 +1,12 @@
 """The folder of a run, read for its report, and the files that the report is."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -46,7 +47,7 @@ class StoredRun:
         """Computed again; what only the run itself could know comes from its earlier report."""
         before = _report(self.folder)
         reported = {str(name): str(value) for name, value in dict(before.get("settings") or {}).items()}
-        kept = {name: before[name] for name in ("judge_failures",) if name in before}
+        kept = {"judge_failures": dict(judge_failures(self.folder))} if "judge_failures" in before else {}
         return summarise(self.results, reported | self.settings) | kept
 
     def traces(self, results: Iterable[QuestionResult] | None = None) -> Iterable[Trace]:
@@ -131,6 +132,13 @@ def write(folder: Path, texts: dict[str, str]) -> list[Path]:
 
 def today() -> str:
     return datetime.now(UTC).date().isoformat()
+
+
+def judge_failures(folder: Path) -> Counter[str]:
+    """How often and why a judge gave no verdict in earlier sessions, which only their report knows."""
+    found = _report(folder).get("judge_failures")
+    counts = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return Counter({why: number for why, number in counts.items() if isinstance(number, int)})
 
 
 def _report(folder: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +31,7 @@ from train.evaluation.gold import GoldBook, TextDocument
 from train.evaluation.normalisations import DEFAULT
 from train.evaluation.questions import GoldQuestion, fingerprint, read_questions, world_questions
 from train.evaluation.report import Figures, summarise
-from train.evaluation.report_files import write_report
+from train.evaluation.report_files import judge_failures, write_report
 from train.evaluation.respondents import Respondent, Rollouts
 from train.evaluation.result import QuestionResult
 from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
@@ -361,7 +362,8 @@ class Evaluation:
         settings = card | self._choice.described() | {"concurrency": str(self._concurrency)}
         figures = summarise(ended, settings)
         if scoring.judge:
-            figures["judge_failures"] = dict(scoring.judge.failures)
+            before = judge_failures(self._out) if self._out else Counter[str]()
+            figures["judge_failures"] = dict(before + scoring.judge.failures)
         if self._out:
             write_report(self._out, figures, ended, title=self.title)
         return figures

@@ -60,7 +60,9 @@ def test_a_judge_says_what_it_holds_right_and_what_it_did_not_judge(
         figures = evaluated(agent, capsys, *more)
         assert all(request.headers["authorization"] == "Bearer sk-judge-0123456789" for request in judge.requests)
         before = len(judge.requests)
-        assert evaluated(agent, capsys, *more)["metrics"]["judged"] == figures["metrics"]["judged"]
+        again = evaluated(agent, capsys, *more)
+        assert again["metrics"]["judged"] == figures["metrics"]["judged"]
+        assert again["judge_failures"] == figures["judge_failures"]
         assert len(judge.requests) == before, "what is judged is not judged again"
     assert (figures["metrics"]["judged"]["mean"], figures["metrics"]["judged"]["n"]) == (0.5, 2)
     assert sum(figures["judge_failures"].values()) == 1
