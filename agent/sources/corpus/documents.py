@@ -24,7 +24,7 @@ TITLE_CHARS: Final = 1000
 """A longer title of a record is refused; one that is made of headings is cut."""
 URL_CHARS: Final = 4000
 DATE_CHARS: Final = 40
-READING: Final = 8
+READING: Final = 9
 """Raised whenever the same file would give other passages or words: what an older index kept is read again."""
 
 _HINT: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'

@@ -23,6 +23,10 @@ MAX_BYTES: Final = 512 << 20
 
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})", re.IGNORECASE)
+_EMPHASIS: Final = "//b|//strong|//i|//em|//u"
+"""Markdown would put stars into the sentences."""
+_LINKS: Final = "(//main|//article|//*[@role='main']|//body/ul|//body/ol)//a[not(ancestor::nav)]"
+"""In the text itself: trafilatura takes a list of links for a menu and leaves it out, names and all."""
 _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_TITLE: Final = re.compile(
     r"(?i)untitled|microsoft word - .*|.*\.(docx?|dvi|tex|indd|pdf|ps|rtf|qxd)|\(?none\)?|title"
@@ -83,8 +87,8 @@ def html_text(raw: bytes) -> Extracted:
     try:
         tree = cast(Any, load_html(page) if len(page) <= MAX_WHOLE_CHARS else None)
         if tree is not None:
-            for mark in tree.xpath("//b|//strong|//i|//em|//u"):
-                mark.drop_tag()  # Markdown would put stars into the sentences
+            for mark in tree.xpath(f"{_EMPHASIS} | {_LINKS}"):
+                mark.drop_tag()
             meta = extract_metadata(tree, extensive=False)
             title, date, url = meta.title or "", meta.date or "", meta.url or ""
             text = extract(tree, output_format="markdown", include_comments=False, favor_recall=True) or ""
