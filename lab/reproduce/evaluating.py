@@ -47,7 +47,7 @@ Show = Callable[[float, float, str, str], None]
 """Gets the progress: done, of how many, of what, and what there is to see."""
 
 
-def evaluate(arm: Arm, *, world: Path, policy: Path, out: Path, show: Show) -> Answers:
+def evaluate(arm: Arm, *, world: Path, policy: Path, out: Path, seed: int = 0, show: Show) -> Answers:
     """Ask every question that is not answered yet, and keep the figures.
 
     Args:
@@ -55,6 +55,7 @@ def evaluate(arm: Arm, *, world: Path, policy: Path, out: Path, show: Show) -> A
         world: folder of the world.
         policy: folder of the exported checkpoint.
         out: of the results; questions that have one there are left out.
+        seed: of sampling.
         show: gets the progress.
 
     Raises:
@@ -65,7 +66,7 @@ def evaluate(arm: Arm, *, world: Path, policy: Path, out: Path, show: Show) -> A
         answers = _oracle(arm, load_world(world))
     else:
         settings = _settings(arm, world, policy, out)
-        answers = _read(settings, show) if arm.reader else _evaluate(arm, settings, out, show)
+        answers = _read(settings, show) if arm.reader else _evaluate(arm, settings, out, seed, show)
     if not answers:
         raise SetupError(f"no question of {world} could be scored for {arm.name}")
     keep_answers(answers, out)
@@ -121,12 +122,12 @@ def _settings(arm: Arm, world: Path, policy: Path, out: Path) -> CairnSettings:
     )
 
 
-def _evaluate(arm: Arm, settings: CairnSettings, out: Path, show: Show) -> Answers:
+def _evaluate(arm: Arm, settings: CairnSettings, out: Path, seed: int, show: Show) -> Answers:
     named = arm.sources and protocol_of(arm.protocol, arm.protocol_changes).sources
     if named:  # the policy names sources that are not there: those that are answer in their place
         settings = settings.model_copy(update={"sources": ()})
     sources = selected(build_sources(settings), only=arm.sources) if named else None
-    evaluation = Evaluation(settings, sources=sources, concurrency=AT_ONCE, out=out, retry_failed=True)
+    evaluation = Evaluation(settings, sources=sources, concurrency=AT_ONCE, seed=seed, out=out, retry_failed=True)
     figures = evaluation.run(lambda so_far: show(so_far.done, so_far.total, "questions", ""))
     if figures["n"] < len(evaluation.questions):
         raise SetupError(f"{arm.name}: some questions failed ({evaluation.last_failure})")

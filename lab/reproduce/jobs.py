@@ -234,6 +234,8 @@ def _evaluated(study: Study, arm: Arm, seed: int) -> Job:
     own = {"mix": MIXES[arm.world], "own_difficulty": DIFFICULTIES.get(arm.world, {})}
     worlds = own | study.recipe.worlds.model_dump(mode="json")
     plan = {"arm": arm.model_dump(mode="json"), "seed": seed, "worlds": worlds}
+    if arm.temperature:
+        plan["sampling"] = "each question by its own seed"
     if arm.trained:
         plan["policy"] = _training_plan(study, trainings()[arm.policy], seed)
     elif arm.policy == START:

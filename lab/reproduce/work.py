@@ -75,7 +75,7 @@ def _evaluate(study: Study, arm: Arm, seed: int) -> Figures:
     for point in range(1, points + 1):
         here = out if point == points else out / f"point-{point}"
         policy = study.exported(arm.policy, seed, point=point if arm.has_curve else 0)
-        course.append(evaluate(arm, world=world, policy=policy, out=here, show=lambda *_: beat()))
+        course.append(evaluate(arm, world=world, policy=policy, out=here, seed=seed, show=lambda *_: beat()))
     answers = course[-1]
     if arm.has_curve:
         keep_answers(answers := points_as_one(course), out)

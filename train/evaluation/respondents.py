@@ -1,5 +1,6 @@
 """Who answers in an evaluation: the agent in this process, or any other, which may fail."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,14 +45,22 @@ class Rollouts:
 
     agent: Agent
     seed: int = 0
+    """Of the run: each question draws by one of its own, made from it, so that no two hang together."""
 
     async def ask(self, question: GoldQuestion) -> Trace:
         """What fails in an engine or a source is on the trace, not raised."""
         try:
-            trace = self.agent.new_trace(question.question, history=question.history, seed=self.seed)
+            trace = self.agent.new_trace(
+                question.question, history=question.history, seed=own_seed(self.seed, question.id)
+            )
         except QuestionError as error:
             raise SetupError(f"the question {question.id!r} cannot be put to the agent: {error}") from error
         return await self.agent.run(trace)
 
     async def aclose(self) -> None:
         await self.agent.aclose()
+
+
+def own_seed(seed: int, question: str) -> int:
+    """The seed of one question, by its id: whatever order they come in, and however many there are."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {question}".encode()).digest()[:6], "big")

@@ -352,7 +352,7 @@ class Evaluation:
             "rung": "" if settings.rung == "auto" else settings.rung,
             "temperature": str(agent.sampling.temperature),
             "budgets": json.dumps(dataclasses.asdict(agent.budgets)),
-            "seed": str(self._seed),
+            "seed": f"{self._seed}, of each question its own" if agent.sampling.temperature else str(self._seed),
         }
 
     def _report(self, results: dict[str, QuestionResult], card: dict[str, str], scoring: Scoring) -> Figures:

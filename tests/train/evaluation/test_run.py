@@ -1,4 +1,6 @@
 import asyncio
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,10 @@ DUNE = GoldQuestion(
 
 def many(n: int) -> list[GoldQuestion]:
     return [GoldQuestion(id=f"q{i}", question=f"Who wrote book {i}?", answers=("Frank Herbert",)) for i in range(n)]
+
+
+async def all_of(asked: Iterable[Any]) -> list[Trace]:
+    return [await one for one in asked]
 
 
 def run_all(
@@ -175,6 +181,18 @@ def test_earlier_turns_are_given_to_the_agent():
     asyncio.run(evaluate(Rollouts(agent), [question], scoring=Scoring(), concurrency=1, on_result=keep))
     assert traces[0].history == question.history
     assert "Who wrote Dune?" in traces[0].segments[0].text
+
+
+def test_no_two_questions_or_runs_sample_by_the_same_seed_and_the_same_run_does():
+    def seeds(seed: int, ids: list[str]) -> list[int]:
+        agent = make_agent(["<answer>1965</answer>"] * len(ids))
+        asked = [Rollouts(agent, seed).ask(GoldQuestion(id=id, question="When?", answers=("1965",))) for id in ids]
+        return [trace.seed for trace in asyncio.run(all_of(asked))]
+
+    ids = [f"q{number}" for number in range(40)]
+    first = seeds(1, ids)
+    assert len({*first, *seeds(2, ids)}) == 80
+    assert seeds(1, ids[::-1]) == first[::-1], "in whatever order they come"
 
 
 def test_a_question_that_the_agent_refuses_is_named():
