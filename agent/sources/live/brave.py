@@ -175,9 +175,11 @@ def _explained(answer: ApiAnswer, *, by: str) -> ApiAnswer:
     if answer.status == 422 and _TOKEN.search(answer.text):
         raise SourceError(f"{by} answered 422: it does not know this key", kind="auth")
     if answer.status in {402, 429}:
-        left = _numbers(answer.headers.get("x-ratelimit-remaining", ""))
-        resets = _numbers(answer.headers.get("x-ratelimit-reset", ""))
-        spent = answer.status == 402 or "QUOTA" in answer.text or (len(left) > 1 and left[-1] == 0)
+        limits, left, resets = (
+            _numbers(answer.headers.get(f"x-ratelimit-{name}", "")) for name in ("limit", "remaining", "reset")
+        )
+        month_over = len(left) > 1 and left[-1] == 0 and limits[-1:] != [0.0]  # a metered plan's month has the limit 0
+        spent = answer.status == 402 or "QUOTA" in answer.text or month_over
         reset = (resets[-1] if spent else resets[0]) if resets else None
         stated = retry_after(answer.headers)
         raise SourceError(why, kind="quota" if spent else "rate", retry_after=reset if stated is None else stated)

@@ -135,6 +135,17 @@ BACKEND_CASES: Final = {
                 "quota",
                 1419704.0,
             ),
+            (
+                json_reply(
+                    {"error": {"code": "RATE_LIMITED"}},
+                    429,
+                    x_ratelimit_limit="50, 0",
+                    x_ratelimit_remaining="0, 0",
+                    x_ratelimit_reset="1, 2466201",
+                ),
+                "rate",
+                1.0,
+            ),
             (json_reply({"error": {"code": "QUOTA_LIMITED"}}, 429), "quota", None),
         ],
     ),
