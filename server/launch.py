@@ -6,7 +6,6 @@ import gc
 import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
-from ipaddress import ip_address
 from types import FrameType
 from typing import Any, Final, Protocol
 
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp
 from agent.build.agent import as_trained, build_agent, build_sources, notices
 from agent.build.shipped import with_policy
 from agent.errors import SetupError
+from agent.outbound.urls import is_loopback
 from agent.parallel.processes import GC_THRESHOLD
 from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
@@ -132,14 +132,6 @@ def rules_of(settings: CairnSettings) -> Rules:
         body_bytes=settings.max_body_bytes,
         body_seconds=settings.max_body_seconds,
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def bind(host: str, port: int) -> socket.socket:

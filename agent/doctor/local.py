@@ -9,7 +9,6 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -17,7 +16,7 @@ from agent import __version__
 from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SourceError
 from agent.files.own import NotPrivate, private_folder
-from agent.outbound.urls import split_url
+from agent.outbound.urls import is_loopback, split_url
 from agent.settings import CairnSettings
 from agent.sources.base import SearchRequest, Source, ask, close_sources
 from agent.sources.resilience.folder_store import FILE
@@ -218,7 +217,7 @@ def _existing(path: Path) -> Path:
 async def check_port(settings: CairnSettings) -> CheckResult:
     """Whether `cairn serve` could start here, or runs here already."""
     host, port = settings.host.strip("[]"), settings.port
-    if not (_is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):
+    if not (is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):
         return warn(
             f"no server_key is set: at {host} the server starts only if its store has keys",
             "set CAIRN_SERVER_KEY, make a key with `cairn key add`, or allow everyone with insecure (--insecure)",
@@ -236,13 +235,6 @@ async def check_port(settings: CairnSettings) -> CheckResult:
         fix = "choose another with port (--port), or stop the program that uses it"
         return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program uses {port}", fix)
     return ok(f"{host}:{port} is free")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _bind(host: str, port: int) -> None:

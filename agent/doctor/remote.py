@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
-from agent.outbound.urls import split_url
+from agent.outbound.urls import is_loopback, split_url
 from agent.settings import CairnSettings
 from agent.settings.live import KEYED, STANDALONE, needed
-from agent.settings.local_file import is_loopback
 from agent.sources.base import SearchRequest, ask, credits_of
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 
 from agent.outbound.address import Address, shown
+from agent.outbound.urls import host_of, is_loopback
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -94,10 +95,12 @@ def openai_client(
         api_key: never empty: the client wants some.
         seconds: of silence before the server is given up.
         transport: instead of the network.
-        trust_env: whether requests go through the proxies that the environment names.
+        trust_env: whether requests go through the proxies that the environment names; those to this machine never do:
+            a key may be sent here unencrypted.
     """
     from openai import AsyncOpenAI
 
+    here = is_loopback(host_of(address.base))
     return AsyncOpenAI(
         base_url=address.base,
         api_key=api_key,
@@ -105,7 +108,7 @@ def openai_client(
         max_retries=0,
         default_headers=address.headers,
         default_query=dict(address.query),
-        http_client=bounded_client(timeout=seconds, transport=transport, trust_env=trust_env),
+        http_client=bounded_client(timeout=seconds, transport=transport, trust_env=trust_env and not here),
     )
 
 

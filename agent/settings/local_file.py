@@ -6,14 +6,13 @@ questions are answered, and nothing that names an address, a path, a process, co
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, cast
 
 from pydantic import SecretStr
 
 from agent.errors import SetupError
-from agent.outbound.urls import split_url
+from agent.outbound.urls import is_loopback, split_url
 from agent.protocols import profile_names, protocol_names
 from agent.settings.live import KEYED, STANDALONE
 
@@ -152,11 +151,3 @@ def refuse_plain_key(url: str, key: str, *, allowed: Iterable[str] = (), what: s
         f"{what} is http://{host}, and a key would be sent there unencrypted; use https://, leave the key out, or, "
         f"where the network between is your own, set plain_http = [{host!r}] (CAIRN_PLAIN_HTTP={host})"
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

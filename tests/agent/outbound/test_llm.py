@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from agent.outbound.address import OptionNames
 from agent.outbound.llm import LlmClient
 from agent.outbound.reply_cache import ReplyCache, reply_key
 from agent.outbound.retries import BATCH, Retries
+from tests.agent.sources.live.apiserver import ApiServer, json_reply
 
 T = TypeVar("T")
 KEY = "sk-very-secret-0123456789"
@@ -239,3 +241,22 @@ def test_hints_name_what_the_user_sets(sent: int, hint: str):
 def test_what_is_no_address_is_refused_before_anything_is_sent():
     with pytest.raises(SetupError, match="not an http address"):
         LlmClient(base_url="localhost:8000", model="m")
+
+
+def test_a_key_for_a_model_on_this_machine_goes_through_no_proxy(monkeypatch: pytest.MonkeyPatch):
+    async def scene() -> tuple[ApiServer, ApiServer]:
+        async with asyncio.timeout(10), ApiServer() as server, ApiServer() as proxy:
+            for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+                monkeypatch.setenv(name, proxy.base)
+            for name in ("no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            server.routes["*"] = json_reply(completion("Hi."))
+            for base_url in (f"{server.base}/v1", "http://llm.test/v1"):
+                async with LlmClient(base_url=base_url, model="m", api_key=KEY, retries=Retries(0)) as client:
+                    with suppress(PolicyError):  # the proxy leads nowhere
+                        await client.reply(HELLO)
+            return server, proxy
+
+    server, proxy = asyncio.run(scene())
+    assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {KEY}"]
+    assert ["llm.test" in request.target for request in proxy.requests] == [True]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import web_address
-from agent.outbound.urls import NO_URL, host_of, split_url
+from agent.outbound.urls import NO_URL, host_of, is_loopback, split_url
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.source import allows
 from agent.sources.filters import ReadFilters
@@ -35,3 +35,8 @@ def test_what_cannot_be_an_address_has_no_parts(url: str) -> None:
 
 def test_a_good_address_has_its_host_in_lower_case() -> None:
     assert host_of("https://User:pw@WWW.Example.org:8443/a?b#c") == "www.example.org"
+
+
+def test_loopback_is_known_in_all_its_spellings() -> None:
+    assert [h for h in ("127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost") if not is_loopback(h)] == []
+    assert [h for h in ("0.0.0.0", "::", "10.0.0.1", "example.org", "") if is_loopback(h)] == []
