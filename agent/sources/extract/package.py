@@ -40,6 +40,17 @@ _MAIN: Final = {
     ".xlsb": "xl/workbook.bin",
     ".epub": "META-INF/container.xml",
 }
+"""The part that usually is the document itself; relations and content types may name another one."""
+_KINDS: Final = (
+    ("wordprocessingml", ".docx"),
+    ("ms-word", ".docx"),
+    ("presentationml", ".pptx"),
+    ("ms-powerpoint", ".pptx"),
+    ("ms-excel.sheet.binary", ".xlsb"),
+    ("spreadsheetml", ".xlsx"),
+    ("ms-excel", ".xlsx"),
+)
+"""What the content type of that part has in it."""
 _ODF: Final = {"text": ".odt", "presentation": ".odp", "spreadsheet": ".ods"}
 _OLD: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
@@ -59,6 +70,8 @@ _NO_TITLE: Final = re.compile(
 )
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _CORE: Final = "docProps/core.xml"
+_ROOT: Final = "_rels/.rels"
+_TYPES: Final = "[Content_Types].xml"
 _TERMS: Final = "{http://purl.org/dc/terms/}"
 _ELEMENTS: Final = "{http://purl.org/dc/elements/1.1/}"
 _RELATIONS: Final = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
@@ -115,14 +128,28 @@ class Package:
         _check(self._zip.infolist())
         self._infos = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         self._left = MAX_UNPACKED
+        stated = self._stated_main()
+        self.main = stated if stated in self else _MAIN.get(suffix, "")
+        """The name of the part that is the document itself."""
         if suffix not in (kinds := self._kinds()):
             raise ExtractError(_other_kind(kinds, suffix))
 
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
+    def _stated_main(self) -> str:
+        if _ROOT not in self:
+            return ""
+        links = (link for link in self.xml(_ROOT).iter(_RELATIONS) if link.get("Type", "").endswith("/officeDocument"))
+        return next((self.resolved("", link.get("Target", "")) for link in links), "")
+
     def _kinds(self) -> list[str]:
         """The suffixes that fit what is inside."""
+        if _TYPES in self and self.main in self:
+            parts = self.xml(_TYPES).iter("{*}Override")
+            said = next((part.get("ContentType", "") for part in parts if part.get("PartName") == f"/{self.main}"), "")
+            if kind := next((kind for mark, kind in _KINDS if mark in said), ""):
+                return [kind]
         kinds = [suffix for suffix, main in _MAIN.items() if main in self]
         if "mimetype" in self and "content.xml" in self:
             said = self.read("mimetype").decode("ascii", "replace").partition("opendocument.")[2].strip()
@@ -157,24 +184,29 @@ class Package:
         """
         return parse_xml(self.read(name))
 
-    def repacked(self, edited: Callable[[str, bytes], bytes]) -> io.BytesIO:
+    def repacked(self, edited: Callable[[str, bytes], bytes], *, main: str = "") -> io.BytesIO:
         """The package once more, with the XML of its text alone, for libraries that open files by themselves.
 
         Args:
             edited: gives each part as the library shall see it, from its name and bytes.
+            main: the only name under which the library looks for the document itself.
         """
+        names = {name: name for name in self._infos}
+        if main:
+            for of in (str, _relations_of):
+                if of(self.main) in names:
+                    names[of(main)] = names.pop(of(self.main))
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as packed:
-            for name in self._infos:
+            for name, real in names.items():
                 if _is_xml(name) and _LEFT_OUT.isdisjoint(name.split("/")):
-                    packed.writestr(name, edited(name, check_xml(self.read(name))))
+                    packed.writestr(name, edited(name, check_xml(self.read(real))))
         out.seek(0)
         return out
 
     def relations(self, name: str) -> dict[str, str]:
         """Id → name of each part inside the package that a part refers to."""
-        folder, file = posixpath.split(name)
-        listed = f"{folder}/_rels/{file}.rels"
+        folder, listed = posixpath.dirname(name), _relations_of(name)
         if listed not in self:
             return {}
         return {
@@ -196,6 +228,11 @@ class Package:
         return real_title(core.findtext(f"{_ELEMENTS}title")), first_day(
             core.findtext(f"{_TERMS}modified"), core.findtext(f"{_TERMS}created")
         )
+
+
+def _relations_of(name: str) -> str:
+    folder, file = posixpath.split(name)
+    return f"{folder}/_rels/{file}.rels"
 
 
 def _is_xml(name: str) -> bool:

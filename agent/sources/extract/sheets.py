@@ -20,6 +20,8 @@ MAX_COLUMNS: Final = 16_384
 FIELD_CHARS: Final = 1 << 20
 MAX_TEXT: Final = 256 << 20
 """Bytes of a sheet's text, each use of a string counted."""
+_MAIN: Final = "xl/workbook.xml"
+"""The name by which the library knows a workbook."""
 _STRINGS: Final = "xl/sharedStrings.xml"
 _STRING: Final = re.compile(rb"<(?:\w+:)?si(?=[\s/>])")
 _SHARED: Final = re.compile(rb"""\bt\s*=\s*["']s["'][^>]*>\s*<(?:\w+:)?v>(\d{1,9})<""")
@@ -44,7 +46,7 @@ def xlsx_text(raw: bytes) -> Extracted:
         title, day = package.properties()
         try:
             parts: dict[str, bytes] = {}
-            again = package.repacked(lambda name, part: parts.setdefault(name, part))
+            again = package.repacked(lambda name, part: parts.setdefault(name, part), main=_MAIN)
             _check_sheets(parts)
             _write_sheets(CalamineWorkbook.from_filelike(again), out)
         except CalamineError as error:

@@ -9,7 +9,6 @@ from agent.sources.extract.package import Package, reading
 from agent.sources.extract.text import Extracted
 from agent.sources.extract.trees import etree, local
 
-_MAIN: Final = "ppt/presentation.xml"
 _A: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _FALLBACK: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
@@ -29,9 +28,9 @@ def pptx_text(raw: bytes) -> Extracted:
     with reading(".pptx"):
         package = Package(raw, ".pptx")
         title, date = package.properties()
-        slides = package.relations(_MAIN)
+        slides = package.relations(package.main)
         read = set[str]()
-        for number, slide in enumerate(package.xml(_MAIN).iter(f"{_P}sldId"), start=1):
+        for number, slide in enumerate(package.xml(package.main).iter(f"{_P}sldId"), start=1):
             out.page()
             name = slides.get(slide.get(_ID, ""), "")
             if name in package and name not in read:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 import mammoth  # pyright: ignore[reportMissingTypeStubs]
@@ -30,7 +31,6 @@ _STYLES: Final = "\n".join(
 _AROUND: Final = re.compile(rb"(</?w:)(?:fldSimple|bdo|dir|ruby|rubyBase)(?=[\s/>])")
 """Elements around text that mammoth leaves out with all that is in them; `smartTag` it reads."""
 
-_MAIN: Final = "word/document.xml"
 _DRAWING, _DRAWING_ENDS = b"<w:drawing", b"</w:drawing>"
 _CHART: Final = re.compile(rb"""<c:chart\s[^>]*?\br:id\s*=\s*["'](\w{1,60})["']""")
 _CHART_MARK: Final = re.compile("\ufdd8(\\w{1,60})\ufdd9")
@@ -56,7 +56,10 @@ def docx_text(raw: bytes) -> Extracted:
         package = Package(raw, ".docx")
         title, date = package.properties()
         found = mammoth.convert_to_html(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            package.repacked(_edited), style_map=_STYLES, include_embedded_style_map=False, convert_image=_no_picture
+            package.repacked(partial(_edited, main=package.main)),
+            style_map=_STYLES,
+            include_embedded_style_map=False,
+            convert_image=_no_picture,
         )
         root = parse_html(f"<body>{cast(str, cast(Any, found).value)}</body>")
         out = Markdown()
@@ -84,7 +87,7 @@ def _put_notes_where_they_are_cited(root: Any) -> None:
 def _put_charts_where_they_are_drawn(root: Any, package: Package) -> None:
     """As tables behind the paragraphs that hold them, each once; at the end where that is not in the body itself."""
     body = root if root.tag == "body" else root.find(".//body")
-    related = package.relations(_MAIN)
+    related = package.relations(package.main)
     for block in list(body):
         for element in list(block.iter()):
             for id in _CHART_MARK.findall(f"{element.text or ''} {element.tail or ''}"):
@@ -117,10 +120,10 @@ def _charts_marked(part: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _edited(name: str, part: bytes) -> bytes:
+def _edited(name: str, part: bytes, *, main: str) -> bytes:
     if part.count(b"<") > 2 * MAX_ELEMENTS:
         raise ExtractError(f"it has more than {MAX_ELEMENTS // 1_000_000} million elements: save it in smaller parts")
-    return _AROUND.sub(rb"\1smartTag", _charts_marked(part) if name == _MAIN else part)
+    return _AROUND.sub(rb"\1smartTag", _charts_marked(part) if name == main else part)
 
 
 def _no_picture(_: object) -> list[object]:

@@ -40,6 +40,17 @@ def strict(raw: bytes) -> bytes:
         return packed({name: _NAMES.sub(STRICT.encode() + rb"\1/", package.read(name)) for name in package.namelist()})
 
 
+def renamed(raw: bytes, name: str, other: str) -> bytes:
+    """A package one of whose files has another name, wherever it is named."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as package:
+        return packed(
+            {
+                part.replace(name, other): package.read(part).replace(name.encode(), other.encode())
+                for part in package.namelist()
+            }
+        )
+
+
 def chart(title: str, series: Mapping[str, Mapping[str, str]]) -> str:
     """A chart of bars: name of a series → category → value."""
 

@@ -24,6 +24,7 @@ from tests.agent.sources.extract.packages import (
     packed,
     pptx_parts,
     relations,
+    renamed,
     shape,
     strict,
     words,
@@ -129,6 +130,17 @@ def test_a_file_of_the_strict_form_is_read_as_the_usual_one(kind: str) -> None:
     again = read(kind, strict(usual))
     assert again == read(kind, usual)
     assert MANY in again.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("docx", "document.xml"), ("pptx", "presentation.xml"), ("xlsx", "workbook.xml")]
+)
+def test_the_document_of_a_package_is_the_part_that_its_relations_name(kind: str, name: str) -> None:
+    usual = {"docx": word_document, "pptx": presentation, "xlsx": workbook}[kind]()
+    other = renamed(usual, name, name.replace(".", "2."))
+    assert read(kind, other) == read(kind, usual)
+    with pytest.raises(ExtractError, match=f"it is a .{kind} file"):
+        read("xlsx" if kind == "docx" else "docx", other)
 
 
 def test_a_text_about_the_strict_form_keeps_its_words() -> None:
