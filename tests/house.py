@@ -200,6 +200,7 @@ _HISTORY: Final = ("docs/log.md", "docs/adr/", "docs/bench/", "docs/reproduction
 _ENGLISH: Final = (
     "agent/checks/",
     "agent/sanitize/sanitize.py",
+    "agent/sources/extract/document.py",
     "agent/sources/kg/words.py",
     "agent/sources/live/mentions.py",
     "agent/world/wordings/",
@@ -212,7 +213,7 @@ _ENGLISH: Final = (
     "train/expert/extract.py",
     "train/world/",
 )
-"""Lists of English words, where a school is a school."""
+"""Lists of English words, where a school is a school, and of HTML's elements."""
 _PROMPTS: Final = (
     "agent/policies/once.py",
     "agent/protocols/base.py",

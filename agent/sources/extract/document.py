@@ -23,10 +23,14 @@ MAX_BYTES: Final = 512 << 20
 
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})", re.IGNORECASE)
-_EMPHASIS: Final = "//b|//strong|//i|//em|//u"
-"""Markdown would put stars into the sentences."""
+_EMPHASIS: Final = "//b|//strong|//i|//em|//u|//sub|//sup"
+"""Markdown would put stars and tags into the sentences."""
+_RAISED: Final = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+"""10⁶ is not 106."""
 _LINKS: Final = "(//main|//article|//*[@role='main']|//body/ul|//body/ol)//a[not(ancestor::nav)]"
 """In the text itself: trafilatura takes a list of links for a menu and leaves it out, names and all."""
+_BOXES: Final = "//figure | (//main|//article|//*[@role='main'])//*[self::aside or self::form]"
+"""Notes, code and forms in the text itself: trafilatura leaves them out by their names, as the bars of a site."""
 _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_TITLE: Final = re.compile(
     r"(?i)untitled|microsoft word - .*|.*\.(docx?|dvi|tex|indd|pdf|ps|rtf|qxd)|\(?none\)?|title"
@@ -87,8 +91,7 @@ def html_text(raw: bytes) -> Extracted:
     try:
         tree = cast(Any, load_html(page) if len(page) <= MAX_WHOLE_CHARS else None)
         if tree is not None:
-            for mark in tree.xpath(f"{_EMPHASIS} | {_LINKS}"):
-                mark.drop_tag()
+            _keep_whole(tree)
             meta = extract_metadata(tree, extensive=False)
             title, date, url = meta.title or "", meta.date or "", meta.url or ""
             text = extract(tree, output_format="markdown", include_comments=False, favor_recall=True) or ""
@@ -101,6 +104,19 @@ def html_text(raw: bytes) -> Extracted:
     if not (text := clean(text)):
         raise ExtractError("the page holds no text")
     return Extracted(text, title=one_line(title), date=date if _ISO_DAY.fullmatch(date) else "", url=url)
+
+
+def _keep_whole(tree: Any) -> None:
+    """Change the elements by whose names trafilatura would leave out, or mark, what belongs to the text."""
+    for raised in tree.iter("sup"):
+        if raised.text and set(map(ord, raised.text)) <= _RAISED.keys():
+            raised.text = raised.text.translate(_RAISED)
+    for mark in tree.xpath(f"{_EMPHASIS} | {_LINKS}"):
+        mark.drop_tag()
+    for box in tree.xpath(_BOXES):
+        box.tag = "div" if len(box) else "p"
+    for caption in tree.iter("figcaption"):
+        caption.tag = "p" if caption.find(".//p") is None else "div"
 
 
 def _plain(page: str) -> str:

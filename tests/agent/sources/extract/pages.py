@@ -35,6 +35,26 @@ BROKEN = (
     + "<table><tr><td>" + STORY[3] + "<!-- never closed "
 )  # fmt: skip
 
+BOXES = f"""<html><body><aside class="sidebar"><p>{ADVERT}.</p></aside><main><h1>Skerry Point</h1>
+{"".join(f"<p>{paragraph}</p>" for paragraph in STORY)}
+<aside class="admonition"><p>Warning: the stairs are steep.</p></aside><aside>Closed in winter.</aside>
+<aside class="footnote-list"><aside class="footnote"><span>1</span><p>The log-book of 1911.</p></aside></aside>
+<figure><img src="lens.png"><figcaption>Figure 1: the <b>first</b> lens.</figcaption></figure>
+<figure class="highlight"><pre><code>cairn ask
+cairn serve</code></pre></figure>
+<form action="/visit"><p>Visits are on Sundays.</p><input name="day"></form>
+<p>It gives off 10<sup>6</sup> candela and no CO<sub>2</sub>.</p></main></body></html>"""
+"""Notes, figures and a form in the text, and a bar beside it."""
+BOX_LINES = [
+    "Warning: the stairs are steep.",
+    "Closed in winter.",
+    "The log-book of 1911.",
+    "Figure 1: the first lens.",
+    "cairn serve",
+    "Visits are on Sundays.",
+    "It gives off 10⁶ candela and no CO2.",
+]
+
 
 def nested(depth: int) -> bytes:
     """Markup that takes a parser seconds or minutes."""

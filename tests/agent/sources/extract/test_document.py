@@ -8,6 +8,7 @@ from pypdf import PdfReader, PdfWriter
 from agent.sources.extract.document import html_text, pdf_text, plain_text, unwrap
 from agent.sources.extract.text import Extracted, ExtractError, clean
 from tests.agent.sources.extract.files import make_pdf
+from tests.agent.sources.extract.pages import ADVERT, BOX_LINES, BOXES, STORY
 
 PDF = make_pdf(["Aurora Falls is a film."], ["Second (2) page."], title="Films")
 
@@ -66,7 +67,7 @@ def test_a_page_without_main_text_gives_what_it_has():
 @pytest.mark.parametrize("around", ["<nav>MENU</nav><main>TEXT</main>", "<div role='main'>TEXT</div>", "TEXT"])
 def test_a_list_of_links_in_the_text_stays_and_a_menu_does_not(around: str):
     menu = "<ul><li><a href='/'>Home</a></li><li><a href='/news'>News</a></li></ul>"
-    staff = "<ul><li><a href='/1'>Anna Berg, director</a></li><li><a href='/2'>Ulf Stone, keeper of coins</a></li></ul>"
+    staff = "<ul><li><a href='/1'>Anna Berg, director</a></li><li><a href='/2'>Ulf Stone, curator of coins</a></li></ul>"
     said = ["These people look after the collection of the museum.", "The museum is open on all days but Monday. " * 8]
     text = f"<p>{said[0]}</p>{staff}<p>{said[1]}</p>"
     page = f"<html><body>{around.replace('MENU', menu).replace('TEXT', text)}</body></html>"
@@ -74,10 +75,17 @@ def test_a_list_of_links_in_the_text_stays_and_a_menu_does_not(around: str):
         said[0],
         "",
         "- Anna Berg, director",
-        "- Ulf Stone, keeper of coins",
+        "- Ulf Stone, curator of coins",
         "",
         said[1].strip(),
     ]
+
+
+def test_notes_figures_and_forms_in_the_text_stay_and_the_bar_beside_it_does_not():
+    text = html_text(BOXES.encode()).text
+    assert [line for line in text.split("\n") if line in BOX_LINES] == BOX_LINES
+    assert STORY[-1] in text
+    assert ADVERT not in text
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html><body></body></html>", b"<script>let x = 1</script>", b"<!-- a -->"])
