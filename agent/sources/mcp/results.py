@@ -4,21 +4,24 @@ Everything here was written by a stranger. Nothing of it is opened: a link is an
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from agent.outbound.urls import split_url
 from agent.sources.live.dates import iso_date, utc_now
-from agent.sources.live.reading import ResultRow, objects, text_of, texts, url_of
+from agent.sources.live.reading import ResultRow, member, objects, text_of, texts, url_of
 from agent.sources.pages.part import best_part
 
 MAX_PART: Final = 3_000
 """Characters of one text; of a longer one, the part that fits the query."""
-_TEXTS: Final = ("text", "content", "snippet", "body", "description", "summary", "abstract", "excerpt")
+_BODIES: Final = ("text", "content", "markdown", "page_content", "chunk", "body")
+_TEXTS: Final = (*_BODIES, "snippet", "description", "summary", "abstract", "excerpt")
+_RESULTS: Final = ("results", "items", "hits", "documents", "pages", "data", "matches")
+"""How a list of results is named; the most usual name first."""
 _LISTS: Final = ("highlights", "snippets", "chunks", "observations")
 """Lists of texts."""
 _TITLES: Final = ("title", "name", "heading")
-_URLS: Final = ("url", "link", "href", "uri")
+_URLS: Final = ("url", "link", "href", "uri", "source")
 _DATES: Final = ("date", "published", "published_date", "publishedDate", "published_at", "updated_at", "created_at")
 _DEPTH: Final = 3
 """Objects that a list may be in."""
@@ -65,29 +68,63 @@ def _rows(result: Any, title: str) -> Iterator[ResultRow]:
             yield from listed_rows(value) or whole
 
 
-def listed_rows(value: Any, *, depth: int = 0) -> list[ResultRow]:
-    """The results in a value of JSON: a list of objects with a text or a link, in the value or in its members."""
+def listed_rows(value: Any) -> list[ResultRow]:
+    """The results in a value of JSON: a list of objects with a text or a link, in the value or in its members.
+
+    Of several lists it is one that is named as results are, else the one with the most text. Where no list has rows,
+    or the object around them is a page of its own, it is that object.
+    """
     if isinstance(value, list):
         return [row for one in objects(value) if (row := _row(one))]
-    if not isinstance(value, dict) or depth >= _DEPTH:
-        return []
-    data = cast(dict[str, Any], value)
-    if quoted := _quoted(data):
-        return quoted
-    for inner in data.values():
-        if rows := listed_rows(inner, depth=depth + 1):
-            return rows
-    row = _row(data)
-    return [row] if row and row.title and (row.url or row.text) else []
+    within = list(_objects_in(value))
+    for data in within:
+        if quoted := _quoted(data):
+            return quoted
+    if named := _named_lists(within):
+        return _longest(map(listed_rows, named))
+    listed = _longest(listed_rows(inner) for data in within for inner in data.values() if isinstance(inner, list))
+    alone = [row for data in within if (row := _row(data)) and row.title]
+    if alone and len(_first(within[0], _BODIES)) > _chars(listed):
+        return alone[:1]
+    return listed or _longest([row] for row in alone)
+
+
+def _objects_in(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """An object and those in it, the outermost first; none that is in a list."""
+    if isinstance(value, dict) and depth < _DEPTH:
+        data = cast(dict[str, Any], value)
+        yield data
+        for inner in data.values():
+            yield from _objects_in(inner, depth + 1)
+
+
+def _named_lists(within: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    """Lists that are named as results are: of rows, or empty."""
+    lists = (data[name] for data in within for name in _RESULTS if isinstance(data.get(name), list))
+    return [rows for rows in lists if not rows or listed_rows(rows)]
+
+
+def _longest(lists: Iterable[list[ResultRow]]) -> list[ResultRow]:
+    """The list with the most text, and of those without one the list with the most rows."""
+    return max(lists, key=lambda rows: (_chars(rows), len(rows)), default=list[ResultRow]())
+
+
+def _chars(rows: Iterable[ResultRow]) -> int:
+    return sum(len(row.text) for row in rows)
 
 
 def _row(one: Mapping[str, Any]) -> ResultRow | None:
-    text, title, url = (_first(one, names) for names in (_TEXTS, _TITLES, _URLS))
+    one = {**member(one, "metadata"), **one}
+    text, title = _first(one, _TEXTS), _first(one, _TITLES)
     text = text or next((joined for name in _LISTS if (joined := "\n".join(texts(one.get(name))))), "")
+    url = next((url for name in _URLS if (url := url_of(one.get(name)))), "")
+    if title and url and not text:
+        others = (text_of(value) for name, value in one.items() if name not in _TITLES)
+        text = max((other for other in others if " " in other), key=len, default="")
     if not text and not (title and url):
         return None
     date = next((day for name in _DATES if (day := iso_date(one.get(name), now=utc_now()))), "")
-    return ResultRow(title=title, text=text, url=url_of(url), date=date)
+    return ResultRow(title=title, text=text, url=url, date=date)
 
 
 def _first(one: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -125,7 +162,10 @@ def _last(address: str) -> str:
 
 
 def _holds_nothing(value: Any) -> bool:
-    """`[]`, or `{"results": []}`."""
+    """`[]`, `{"entities": [], "relations": []}`, or results that are an empty list, with neither text nor answer."""
+    named = _named_lists(within := list(_objects_in(value)))
+    if named and not any(named) and not any(_first(data, (*_TEXTS, "answer")) for data in within):
+        return True
     inner = cast(dict[str, Any], value).values() if isinstance(value, dict) else [value]
     return value is not None and all(isinstance(one, list) and not one for one in inner)
 

@@ -67,7 +67,9 @@ def test_a_page_without_main_text_gives_what_it_has():
 @pytest.mark.parametrize("around", ["<nav>MENU</nav><main>TEXT</main>", "<div role='main'>TEXT</div>", "TEXT"])
 def test_a_list_of_links_in_the_text_stays_and_a_menu_does_not(around: str):
     menu = "<ul><li><a href='/'>Home</a></li><li><a href='/news'>News</a></li></ul>"
-    staff = "<ul><li><a href='/1'>Anna Berg, director</a></li><li><a href='/2'>Ulf Stone, curator of coins</a></li></ul>"
+    staff = (
+        "<ul><li><a href='/1'>Anna Berg, director</a></li><li><a href='/2'>Ulf Stone, curator of coins</a></li></ul>"
+    )
     said = ["These people look after the collection of the museum.", "The museum is open on all days but Monday. " * 8]
     text = f"<p>{said[0]}</p>{staff}<p>{said[1]}</p>"
     page = f"<html><body>{around.replace('MENU', menu).replace('TEXT', text)}</body></html>"

@@ -86,10 +86,57 @@ def test_rows_are_found_inside_of_objects_and_nothing_else_is_taken_for_one():
     assert listed_rows([{"title": "no text and no address"}]) == listed_rows("text") == listed_rows(None) == []
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"entities": [], "relations": []}', "  "])
+FOUND = [{"title": "R1", "url": "https://a.org/1", "text": "one"}, {"title": "R2", "url": "https://a.org/2"}]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"collection": {"name": "Main", "description": "All that the library holds."}},
+        {"server": {"name": "kb", "url": "https://kb.example"}},
+        {"images": [{"url": "https://a.org/x.png", "description": "A picture with a long description."}]},
+        {"facets": [{"name": "lang", "description": "The language of a page, by its code."}]},
+    ],
+)
+@pytest.mark.parametrize("name", ["results", "items", "hits", "documents", "pages", "data", "matches"])
+def test_what_comes_before_the_results_is_none_of_them(name: str, beside: dict[str, Any]):
+    assert [r.title for r in listed_rows({**beside, name: FOUND})] == ["R1", "R2"]
+    assert listed_rows({**beside, name: []}) == []
+
+
+def test_a_list_of_any_name_comes_before_an_object_unless_that_is_a_page():
+    other = {
+        "tags": [{"name": "a", "url": "https://a.org"}],
+        "found": FOUND,
+        "by": {"name": "kb", "summary": "A base."},
+    }
+    assert [r.title for r in listed_rows(other)] == ["R1", "R2"]
+    assert [r.title for r in listed_rows({"title": "P", "text": "The page itself.", "links": FOUND})] == ["P"]
+    author = {"name": "Ann", "url": "https://a.org/ann"}
+    assert [r.title for r in listed_rows({"author": author, "title": "P", "text": "The page itself."})] == ["P"]
+
+
+def test_the_text_of_a_row_is_found_under_any_name():
+    row = {"title": "T", "url": "https://a.org", "id": "a-long-id-that-is-no-text"}
+    assert [r.text for r in listed_rows([row | {"full_body": "Owls hunt."}])] == ["Owls hunt."]
+    assert [r.text for r in listed_rows([row])] == [""]
+    for name in ("markdown", "page_content", "chunk"):
+        assert [r.text for r in listed_rows([{name: "Owls hunt."}])] == ["Owls hunt."]
+    (found,) = listed_rows([{"page_content": "Owls hunt.", "metadata": {"title": "T", "source": "https://a.org"}}])
+    assert (found.title, found.url) == ("T", "https://a.org")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"entities": [], "relations": []}', '{"query": "q", "total": 0, "results": []}', "  "]
+)
 def test_a_list_that_is_empty_is_no_passage(text: str):
     result = CallToolResult(content=[TextContent(type="text", text=text)])
     assert rows_of_result(result, title="t", query="q", most_chars=100) == []
+
+
+def test_an_answer_beside_an_empty_list_is_kept():
+    result = CallToolResult(content=[TextContent(type="text", text='{"answer": "In 1965.", "results": []}')])
+    assert "In 1965." in rows_of_result(result, title="t", query="q", most_chars=100)[0].text
 
 
 def test_lists_of_texts_are_one_text():
