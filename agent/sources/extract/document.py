@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from agent.files.foreign import read_file
 from agent.sources.extract.text import MAX_CHARS, Extracted, ExtractError, clean, decode, one_line
@@ -35,6 +35,19 @@ _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_TITLE: Final = re.compile(
     r"(?i)untitled|microsoft word - .*|.*\.(docx?|dvi|tex|indd|pdf|ps|rtf|qxd)|\(?none\)?|title"
 )
+_HIDDEN: Final = 2
+"""The flag of an annotation that no one sees."""
+_BROKEN: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,  # NotImplementedError for an unknown filter, and RecursionError
+    TypeError,
+    ValueError,
+)
+"""What pypdf raises about a damaged file, beside its own errors."""
 _HYPHEN: Final = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=[^\W\d_])")
 _ENDED: Final = re.compile(r"""[.!?:;]["')\]]*$""")
 
@@ -137,6 +150,8 @@ def _unescape(text: str) -> str:
 def pdf_text(raw: bytes) -> Extracted:
     """The text of a PDF with its pages; the title is that of its metadata, if that is one.
 
+    A page that cannot be read is empty, so that the others keep their numbers.
+
     Raises:
         ExtractError: it is encrypted, broken, or pictures of text only.
     """
@@ -147,26 +162,67 @@ def pdf_text(raw: bytes) -> Extracted:
         reader = PdfReader(io.BytesIO(raw))
         if reader.is_encrypted and not reader.decrypt(""):
             raise ExtractError("it is encrypted; save a copy without a password")
-        texts = [unwrap(clean(page.extract_text())) for page in reader.pages]
+        pages = [_page_text(page) for page in reader.pages]
         title = one_line(reader.metadata.title or "" if reader.metadata else "")
     except ExtractError:
         raise
     except (PyPdfError, DependencyError, OSError) as error:
         raise ExtractError(f"it is not a readable PDF: {error}") from error
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-        AssertionError,
-    ) as error:
-        raise ExtractError(f"it is a broken PDF ({type(error).__name__}: {error})") from error
+    except _BROKEN as error:
+        raise ExtractError(f"it is a broken PDF ({_named(error)})") from error
+    texts = [text for text, _ in pages]
     if not any(texts):
+        if why := next((why for _, why in pages if why), ""):
+            raise ExtractError(f"it is a broken PDF ({why})")
         raise ExtractError("none of its pages holds text: if it was scanned, recognise the text first (ocrmypdf)")
     starts = _starts(texts)
     return Extracted(PAGE_BREAK.join(texts), title="" if _NO_TITLE.fullmatch(title) else title, pages=starts)
+
+
+def _page_text(page: Any) -> tuple[str, str]:
+    """What is printed on a page of a PDF, with what was filled into its form below, and why any of it is missing."""
+    from pypdf.errors import PyPdfError
+
+    parts: list[str] = []
+    wrong = ""
+    for read in (_printed, _filled_in):
+        try:
+            parts.append(read(page))
+        except (*_BROKEN, PyPdfError) as error:
+            wrong = wrong or _named(error)
+    return "\n".join(filter(None, parts)), wrong
+
+
+def _printed(page: Any) -> str:
+    return unwrap(clean(page.extract_text()))
+
+
+def _filled_in(page: Any) -> str:
+    """A line for each field with a text that can be seen: its label for people, and its value."""
+    lines: list[str] = []
+    links = page.get("/Annots")
+    for link in links.get_object() if links else ():
+        widget = link.get_object()
+        parent = widget.get("/Parent")
+        stated = dict(parent.get_object() if parent else {}) | dict(widget)
+        field = {name: stated[name].get_object() for name in ("/Subtype", "/F", "/V", "/TU") if name in stated}
+        if field.get("/Subtype") != "/Widget" or int(field.get("/F", 0)) & _HIDDEN:
+            continue
+        value, label = field.get("/V"), field.get("/TU")
+        texts = [text for text in cast(list[object], value if isinstance(value, list) else [value]) if _is_text(text)]
+        lines += [f"{one_line(label)}: {text}" if _is_text(label) else text for text in map(clean, texts) if text]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Names, such as the /Yes of a box that is ticked, begin with a slash, and are of another class of text."""
+    from pypdf.generic import TextStringObject
+
+    return isinstance(value, TextStringObject)
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _starts(texts: Sequence[str]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ finds nothing, where the page is too long for it, or where it did not end in tim
 
 import re
 import time
+from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from typing import Any, Final, Literal, cast
@@ -95,14 +96,17 @@ def _from_pdf(body: bytes, seconds: float) -> Extracted:
     end = time.monotonic() + seconds
     parts: list[str] = []
     title = ""
+    broken = (PyPdfError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, OSError)
     try:
         reader = PdfReader(BytesIO(body))
         title = str(reader.metadata.title or "") if reader.metadata else ""
         for page in reader.pages:
-            parts.append(page.extract_text())
+            parts.append("")
+            with suppress(*broken):
+                parts[-1] = page.extract_text()
             if time.monotonic() > end or sum(map(len, parts)) > MAX_TEXT_CHARS:
                 break
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError):
+    except broken:
         pass  # what was read before the damage still counts
     return Extracted("\n\n".join(parts), title, how="pypdf")
 

@@ -1,9 +1,11 @@
 import io
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, PdfObject, TextStringObject
 
 from agent.sources.extract.document import html_text, pdf_text, plain_text, unwrap
 from agent.sources.extract.text import Extracted, ExtractError, clean
@@ -138,6 +140,40 @@ def test_a_pdf_that_only_its_owner_may_change_can_be_read(algorithm: str):
 def test_a_pdf_that_cannot_be_read_is_reported_with_the_reason(raw: bytes, why: str):
     with pytest.raises(ExtractError, match=why):
         pdf_text(raw)
+
+
+@pytest.mark.parametrize("content", ["<< /Length 3 /Filter /Foo >>", "<< /Length 21 >>"])
+def test_a_page_that_cannot_be_read_is_empty_and_the_others_keep_their_numbers(content: str):
+    raw = make_pdf(["One."], ["BAD"], ["Three."])
+    stream = re.search(rb"<< /Length \d+ >>(?=\nstream\n[^\n]*BAD)", raw)
+    assert stream
+    broken = raw.replace(stream[0], content.encode()).replace(b"(BAD) Tj", b"[ (BAD) 12 Tj")
+    assert pdf_text(broken) == Extracted("One.\n\n\n\nThree.", pages=(0, 6, 8))
+    with pytest.raises(ExtractError, match="broken"):
+        pdf_text(make_pdf(["BAD"]).replace(b"(BAD) Tj", b"[ (BAD) 12 Tj"))
+
+
+def test_what_was_filled_into_a_form_is_read_below_its_page():
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(make_pdf(["Name"], ["Second page."]))))
+
+    def widget(**entries: PdfObject) -> PdfObject:
+        kind = {"/Type": NameObject("/Annot"), "/Subtype": NameObject("/Widget")}
+        own = {f"/{name}": value for name, value in entries.items()}
+        return writer._add_object(DictionaryObject({NameObject(name): value for name, value in (kind | own).items()}))  # pyright: ignore[reportPrivateUsage]
+
+    name, town = TextStringObject("Jane Orr"), TextStringObject("Trieste")
+    fields = [
+        widget(V=name, TU=TextStringObject("Your name")),
+        widget(Parent=DictionaryObject({NameObject("/V"): town})),
+        widget(V=ArrayObject([TextStringObject("owls"), TextStringObject("bats")])),
+        widget(V=NameObject("/Yes")),
+        widget(V=TextStringObject("unseen"), F=NumberObject(2)),
+        widget(),
+    ]
+    writer.pages[0][NameObject("/Annots")] = ArrayObject(fields)
+    out = io.BytesIO()
+    writer.write(out)
+    assert pdf_text(out.getvalue()).text == "Name\nYour name: Jane Orr\nTrieste\nowls\nbats\n\nSecond page."
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ import pytest
 from agent.sources.extract import page as page_module
 from agent.sources.extract.page import MAX_HTML_CHARS, MAX_TEXT_CHARS, MAX_WHOLE_CHARS, How, read_page
 from agent.sources.extract.text import Extracted, Kind, decode
+from tests.agent.sources.extract.files import make_pdf
 from tests.agent.sources.extract.pages import ADVERT, ARTICLE, BROKEN, COOKIES, STORY, TABLE, pdf
 
 GERMAN = "Die Leuchttürme an der Küste sind größer, als man hören möchte: fünf von ihnen überragen die Dächer. "
@@ -93,6 +94,10 @@ def test_a_damaged_pdf_gives_what_can_be_read():
     broken = whole.replace(b"/Contents 8 0 R", b"/Contents << 1 ]")
     assert broken != whole
     assert read(broken, kind="pdf").text.startswith(STORY[0])
+    unknown = make_pdf([STORY[0]], ["x"], [STORY[2]])
+    second = unknown.rindex(b"<< /Length", 0, unknown.index(b"(x) Tj"))
+    unknown = unknown[:second] + unknown[second:].replace(b"<< /Length", b"<< /Filter /Foo /Length", 1)
+    assert read(unknown, kind="pdf").text == f"{STORY[0]}\n\n{STORY[2]}"
     assert read(whole[:40], kind="pdf").text == ""
     assert read(b"%PDF-1.4 nothing", kind="pdf").text == ""
 
