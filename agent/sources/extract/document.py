@@ -31,6 +31,8 @@ _LINKS: Final = "(//main|//article|//*[@role='main']|//body/ul|//body/ol)//a[not
 """In the text itself: trafilatura takes a list of links for a menu and leaves it out, names and all."""
 _BOXES: Final = "//figure | (//main|//article|//*[@role='main'])//*[self::aside or self::form]"
 """Notes, code and forms in the text itself: trafilatura leaves them out by their names, as the bars of a site."""
+_CUT_OFF: Final = "/*" * 250
+"""An element so deep inside of others: the parser ends without a word at one of 256, and all that follows is lost."""
 _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_TITLE: Final = re.compile(
     r"(?i)untitled|microsoft word - .*|.*\.(docx?|dvi|tex|indd|pdf|ps|rtf|qxd)|\(?none\)?|title"
@@ -104,14 +106,16 @@ def html_text(raw: bytes) -> Extracted:
     try:
         tree = cast(Any, load_html(page) if len(page) <= MAX_WHOLE_CHARS else None)
         if tree is not None:
+            whole = not tree.getroottree().xpath(_CUT_OFF)
             _keep_whole(tree)
             meta = extract_metadata(tree, extensive=False)
             title, date, url = meta.title or "", meta.date or "", meta.url or ""
-            text = extract(tree, output_format="markdown", include_comments=False, favor_recall=True) or ""
+            if whole:
+                text = extract(tree, output_format="markdown", include_comments=False, favor_recall=True) or ""
     except (ValueError, SyntaxError, TypeError, AttributeError, KeyError, IndexError, RecursionError):
         text = ""  # the plainer reader may still get something
     if not text.strip():
-        text = _plain(page)
+        text = all_of_page(page)
     if not title and (found := _TITLE.search(page)):
         title = _unescape(found[1])
     if not (text := clean(text)):
@@ -132,7 +136,12 @@ def _keep_whole(tree: Any) -> None:
         caption.tag = "p" if caption.find(".//p") is None else "div"
 
 
-def _plain(page: str) -> str:
+def all_of_page(page: str) -> str:
+    """All text of a page, menus too, however deep it is nested.
+
+    Raises:
+        ExtractError: it cannot be parsed.
+    """
     from resiliparse.extract.html2text import extract_plain_text  # pyright: ignore[reportMissingModuleSource]
 
     try:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from agent.sources.extract.document import all_of_page
 from agent.sources.extract.markdown import Markdown
 from agent.sources.extract.text import clean
 from agent.sources.extract.trees import etree, local
@@ -46,16 +47,28 @@ def parse_html(page: str, *, xml: bool = False) -> Any:
     return root
 
 
+def _flat(page: str) -> Any:
+    """A page that is nested deeper than the parser goes, as paragraphs."""
+    root = etree.Element("body")
+    for line in filter(None, map(str.strip, all_of_page(page).split("\n"))):
+        etree.SubElement(root, "p").text = line
+    return root
+
+
 def _parsed(page: str, *, xml: bool) -> Any:
     """By the rules of XML, which are those of books, or by those of the web."""
     if xml:
         parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     else:
-        parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding="utf-8")
+        parser = etree.HTMLParser(
+            no_network=True, remove_comments=True, remove_pis=True, encoding="utf-8", huge_tree=True
+        )
     try:
-        return etree.fromstring(page.encode("utf-8", "replace"), parser)
+        root = etree.fromstring(page.encode("utf-8", "replace"), parser)
     except (SyntaxError, ValueError):
         return None
+    cut_off = any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log)
+    return _flat(page) if cut_off else root
 
 
 def title_of(root: Any) -> str:
