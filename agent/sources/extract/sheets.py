@@ -29,6 +29,8 @@ _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml")
 _PLACE: Final = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})(\d{1,9})["']""")
 _ROW: Final = re.compile(rb"<(?:\w+:)?row[\s/>]")
 _CELL: Final = re.compile(rb"<(?:\w+:)?c[\s/>]")
+_MOST_EXACT: Final = 2**53
+"""Up to here a whole number is kept to the last digit; of others 15 digits are, as Excel shows them."""
 _SAMPLE_CHARS: Final = 1 << 16
 
 Value = int | float | str | bool | time | date | datetime | timedelta
@@ -109,6 +111,8 @@ def _shown(value: Value) -> str:
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
+        case float() if value.is_integer() and abs(value) <= _MOST_EXACT:
+            return str(int(value))
         case float():
             return f"{value:.15g}"
         case datetime():

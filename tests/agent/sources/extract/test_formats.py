@@ -177,6 +177,13 @@ def test_a_workbook_has_sheets_that_can_be_seen_with_values_as_text() -> None:
     )
 
 
+def test_whole_numbers_keep_each_digit_and_others_are_as_excel_shows_them() -> None:
+    numbers = ("1234567890123456", "-9007199254740992", "-0", "0.1", "0.30000000000000004", "1e300", "1e22")
+    row = "".join(f'<c r="{column}1"><v>{number}</v></c>' for column, number in zip("ABCDEFG", numbers, strict=True))
+    text = read("xlsx", packed(xlsx_parts(f'<row r="1">{row}</row>'))).text
+    assert "| 1234567890123456 | -9007199254740992 | 0 | 0.1 | 0.3 | 1e+300 | 1e+22 |" in text
+
+
 def test_a_formula_gives_the_value_that_it_last_had() -> None:
     rows = '<row r="1"><c r="A1"><f>WEBSERVICE("http://127.0.0.1:9/")</f><v>7</v></c><c r="B1"><v>8</v></c></row>'
     assert "| 7 | 8 |" in read("xlsx", packed(xlsx_parts(rows))).text
