@@ -96,7 +96,7 @@ class Robots:
             return Protego.parse(""), KEEP_SECONDS
         if got.status != 200:
             return None, KEEP_FAILURE_SECONDS
-        text = got.body.decode("utf-8", errors="replace")
+        text = got.body.decode("utf-8-sig", errors="replace")
         if work(text) > MAX_WORK:
             return None, KEEP_SECONDS
         return await asyncio.to_thread(Protego.parse, text), KEEP_SECONDS

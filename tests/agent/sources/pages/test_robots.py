@@ -108,6 +108,13 @@ def test_rules_for_all_are_obeyed():
     ask(plain(RULES.split("User-agent: Cairn")[0]), use)
 
 
+def test_rules_behind_a_byte_order_mark_are_obeyed():
+    async def use(asker: Asker) -> None:
+        assert await asker.may("/a") == "its robots.txt forbids it"
+
+    ask(plain("\ufeffUser-agent: *\r\nDisallow: /\r\n"), use)
+
+
 def test_a_site_is_read_once_a_day_also_by_many_at_once():
     async def use(asker: Asker) -> None:
         await asyncio.gather(*(asker.may(f"/{n}") for n in range(10)))
