@@ -5,6 +5,8 @@ Nothing is indexed here.
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
@@ -17,6 +19,7 @@ from agent.sources.corpus.finding import ID_CHARS, LINE_BYTES, PARSED, SourceFil
 from agent.sources.corpus.split import split_markdown, split_page, split_tables, split_text
 from agent.sources.extract.document import MAX_BYTES, plain_text, unopened
 from agent.sources.extract.text import Extracted, ExtractError
+from agent.sources.live.dates import iso_date
 
 RECORD_CHARS: Final = 4000
 """A longer text of a JSON line is cut: a passage that fits into no round's budget could never be shown."""
@@ -29,6 +32,9 @@ READING: Final = 9
 
 _HINT: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
 _ISO: Final = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?")
+_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
+_ANY_TIME: Final = datetime(2100, 1, 1, tzinfo=UTC)
+"""What a file says is the same on each day that it is read."""
 
 
 class DocumentLine(BaseModel):
@@ -43,9 +49,9 @@ class DocumentLine(BaseModel):
     text: str = Field(max_length=LINE_BYTES)
     url: str = Field(default="", max_length=URL_CHARS)
     date: str = Field(default="", max_length=DATE_CHARS)
-    """ISO: a year, a month, a day or more."""
+    """ISO: a year, a month, a day or more. In another form it is read where that says one day, else left out."""
 
-    @field_validator("title", "url", "date", mode="before")
+    @field_validator("title", "url", mode="before")
     @classmethod
     def _or_nothing(cls, value: object) -> object:
         """Exports write null for what they lack."""
@@ -64,12 +70,10 @@ class DocumentLine(BaseModel):
             raise ValueError("is empty")
         return value
 
-    @field_validator("date")
+    @field_validator("date", mode="before")
     @classmethod
-    def _iso(cls, value: str) -> str:
-        if value and not _ISO.fullmatch(value):
-            raise ValueError(f"{value!r} is not an ISO date such as 2026-03-02")
-        return value
+    def _day(cls, value: object) -> str:
+        return stated_date(value)
 
 
 class StoredPassage(DocumentLine):
@@ -86,6 +90,24 @@ class StoredPassage(DocumentLine):
     """The page of a PDF, or the slide, that it begins on, from 1."""
     page_breaks: tuple[int, ...] = ()
     """Where in its own text each further page begins."""
+
+
+def stated_date(value: object) -> str:
+    """The date that a document states: ISO, or empty where it is none, or says no year."""
+    if isinstance(value, int):
+        return str(value) if 1000 <= value <= 9999 else ""
+    text = value.strip() if isinstance(value, str) else ""
+    if len(text) > DATE_CHARS:
+        return ""
+    if _ISO.fullmatch(text):
+        return text
+    return _read_date(text) if _YEAR.search(text) else ""
+
+
+@lru_cache(maxsize=1 << 16)
+def _read_date(text: str) -> str:
+    """Kept for as many days as a collection may have: each takes milliseconds."""
+    return iso_date(text, now=_ANY_TIME)
 
 
 Tick = Callable[[int], None]

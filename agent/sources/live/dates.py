@@ -21,7 +21,8 @@ _AGO: Final = re.compile(
 )
 _NEAR: Final = {"just now": 0, "now": 0, "today": 0, "yesterday": 1}
 _ISO: Final = re.compile(
-    r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
+    r"(\d{4})(?P<mark>[-/.])(\d{1,2})(?P=mark)(\d{1,2})"
+    r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<zone>Z|UTC|[+-]\d{2}:?\d{2})?)?"
 )
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 _EPOCH: Final = date(1970, 1, 1)
@@ -64,15 +65,15 @@ def iso_date(value: object, *, now: datetime, lang: str = "") -> str:
 
 
 def _iso(text: str) -> date | None:
-    """`2026-11-03`, or a timestamp: its day in UTC, and its own day where it names no zone."""
+    """`2026-11-03` or `2026/11/3`, or a timestamp: its day in UTC, and its own day where it names no zone."""
     match = _ISO.fullmatch(text)
     if match is None:
         return None
     try:
-        day = date(int(match[1]), int(match[2]), int(match[3]))
-        if match[4] and match[5] and match[5][0] in "+-":
-            zone = match[5] if ":" in match[5] else f"{match[5][:3]}:{match[5][3:]}"
-            return datetime.fromisoformat(f"{day}T{match[4]}{zone}").astimezone(UTC).date()
+        day = date(int(match[1]), int(match[3]), int(match[4]))
+        if (zone := match["zone"]) and zone[0] in "+-":
+            zone = zone if ":" in zone else f"{zone[:3]}:{zone[3:]}"
+            return datetime.fromisoformat(f"{day}T{match['time']}{zone}").astimezone(UTC).date()
     except (ValueError, OverflowError):
         return None
     return day

@@ -44,7 +44,7 @@ def hostile_files() -> dict[str, bytes]:
     fields = {name: json.dumps({"id": "x", "text": "t", name: LONG}).encode() for name in ("id", "title", "url")}
     lines = {
         **{f"field-{name}": line for name, line in fields.items()},
-        "date": b'{"id": "x", "text": "t", "date": "' + b"9" * 100_000 + b'"}',
+        "date": b'{"id": "x", "text": [], "date": "' + b"9" * 100_000 + b'"}',
         "deep": b"[" * 200_000,
         "deep-field": b'{"id": "x", "text": ' + b"[" * 200_000,
         "objects": b'{"a":' * 100_000,
