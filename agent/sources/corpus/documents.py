@@ -16,9 +16,9 @@ from agent.errors import CorpusError
 from agent.evidence import BETWEEN_TITLES
 from agent.files import foreign as files
 from agent.sources.corpus.finding import ID_CHARS, LINE_BYTES, PARSED, SourceFile, spelled
-from agent.sources.corpus.split import split_markdown, split_page, split_tables, split_text
+from agent.sources.corpus.split import front_matter, split_markdown, split_page, split_tables, split_text
 from agent.sources.extract.document import MAX_BYTES, plain_text, unopened
-from agent.sources.extract.text import Extracted, ExtractError
+from agent.sources.extract.text import Extracted, ExtractError, one_line
 from agent.sources.live.dates import iso_date
 
 RECORD_CHARS: Final = 4000
@@ -146,7 +146,7 @@ def read_file(
     if file.kind == "lines":
         yield from _read_lines(file, tick, reject)
         return
-    found = reader.read(file.place, file.kind) if file.kind in PARSED else _read_text(file.place)
+    found = reader.read(file.place, file.kind) if file.kind in PARSED else _read_text(file.place, file.kind)
     title = found.title or file.title or spelled(Path(file.path.stem))
     url = found.url if 0 < len(found.url) <= URL_CHARS else file.url
     number = 0
@@ -174,7 +174,9 @@ def _cut_title(title: str) -> str:
 def _sections(found: Extracted, kind: str, title: str) -> Iterator[tuple[str, int, int]]:
     match kind:
         case "markdown":
-            return split_markdown(found.text, title)
+            _, start = front_matter(found.text)
+            split = split_page if found.title else split_markdown
+            return split(found.text, title, start=start, underlined=True)
         case "html":
             return split_page(found.text, title)
         case "text" | "pdf":
@@ -183,12 +185,14 @@ def _sections(found: Extracted, kind: str, title: str) -> Iterator[tuple[str, in
             return split_tables(found.text, split_page(found.text, title))
 
 
-def _read_text(file: Path) -> Extracted:
+def _read_text(file: Path, kind: str) -> Extracted:
     try:
         raw = files.read_file(file, most=MAX_BYTES, follow=False)
     except OSError as error:
         raise ExtractError(unopened(error)) from error
-    return Extracted(plain_text(raw).replace("\r\n", "\n").replace("\r", "\n"))
+    text = plain_text(raw).replace("\r\n", "\n").replace("\r", "\n")
+    stated = front_matter(text)[0] if kind == "markdown" else {}
+    return Extracted(text, title=one_line(stated.get("title", "")), date=stated_date(stated.get("date")))
 
 
 def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator[StoredPassage]:

@@ -187,6 +187,17 @@ PAGE = """<!doctype html><html><head><title>Aurora Falls - Film Wiki</title>
 <script>var secret = 1;</script></body></html>"""
 
 
+def test_the_front_matter_of_markdown_gives_title_and_date_and_is_no_passage(tmp_path: Path):
+    (tmp_path / "a.md").write_text(
+        '---\ntitle: "Owls: guide #1"  # of ours\ntags:\n  - birds\ndate: 2025-02-03\n---\n\n## Prey\n\nMice.\n',
+        encoding="utf-8",
+    )
+    (part,) = read_all(tmp_path)
+    assert (part.title, part.date, part.text) == ("Owls: guide #1 › Prey", "2025-02-03", "Mice.")
+    (tmp_path / "a.md").write_text("---\nNo key here.\n---\n\nMice.\n", encoding="utf-8")
+    assert any("No key here." in part.title + part.text for part in read_all(tmp_path))
+
+
 def test_a_page_has_title_headings_date_and_address(tmp_path: Path):
     (tmp_path / "aurora.html").write_text(PAGE, encoding="utf-8")
     first, second = read_all(tmp_path)
