@@ -25,8 +25,8 @@ def many(n: int) -> list[GoldQuestion]:
     return [GoldQuestion(id=f"q{i}", question=f"Who wrote book {i}?", answers=("Frank Herbert",)) for i in range(n)]
 
 
-async def all_of(asked: Iterable[Any]) -> list[Trace]:
-    return [await one for one in asked]
+async def all_of(rollouts: Iterable[Any]) -> list[Trace]:
+    return [await one for one in rollouts]
 
 
 def run_all(
@@ -186,8 +186,8 @@ def test_earlier_turns_are_given_to_the_agent():
 def test_no_two_questions_or_runs_sample_by_the_same_seed_and_the_same_run_does():
     def seeds(seed: int, ids: list[str]) -> list[int]:
         agent = make_agent(["<answer>1965</answer>"] * len(ids))
-        asked = [Rollouts(agent, seed).ask(GoldQuestion(id=id, question="When?", answers=("1965",))) for id in ids]
-        return [trace.seed for trace in asyncio.run(all_of(asked))]
+        rollouts = [Rollouts(agent, seed).ask(GoldQuestion(id=id, question="When?", answers=("1965",))) for id in ids]
+        return [trace.seed for trace in asyncio.run(all_of(rollouts))]
 
     ids = [f"q{number}" for number in range(40)]
     first = seeds(1, ids)
