@@ -1,14 +1,18 @@
 """The expert at work: it searches with the question, then for what is missing by name, and writes what it found.
 
-The loop's own code writes its observations from what the real index gives, so a trained policy meets the same.
+The loop's own code reads its plans, and writes its observations from what the real index gives, so a trained policy
+meets the same; only where several questions come at once, each query shows fewer passages.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from agent.errors import PlanError
 from agent.evidence import Passage
 from agent.loop.observation import show
+from agent.plan import EVERY_SOURCE, parse_plan
 from agent.protocols import TextProtocol
 from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.trace.attempts import UNKNOWN
@@ -21,6 +25,7 @@ Find = Callable[[str, int], list[Passage]]
 Phrasing = Literal["name", "words", "of"]
 """Of a query for something about a name: the name alone, with the words of what is wanted, "director of X"."""
 _LETTERS = "ABCDEFGH"
+_COMMA = re.compile("[,，]")
 _MANY = 1_000_000
 _MISSING = "Missing."
 _SPARE = 12
@@ -66,7 +71,8 @@ def trajectory(
         without: passages that no search finds: then the expert says that it does not know.
 
     Raises:
-        NoPlan: the searches do not find what the plan needs, or it does not fit the protocol's rounds.
+        NoPlan: the searches do not find what the plan needs, it does not fit the protocol's rounds, or the protocol
+            reads other queries in what would be written.
     """
     return list(_Writer(question, protocol, find, phrasing, without).pieces())
 
@@ -90,13 +96,15 @@ class _Writer:
         self._phrasings = list(dict.fromkeys((phrasing, "words")))
         self._known = _Known()
         self._lines = protocol.plan == "lines"
+        self._quotes = protocol.plan == "queries" and protocol.separator == ","
 
     def pieces(self) -> Iterator[EpisodePiece]:
         protocol, planned = self._protocol, self._question
         yield EpisodePiece("prompt", protocol.prompt_text(planned.question, history=planned.history))
         before = self._restated()
-        queries = list(planned.queries) or [self._first_query()]
+        queries = (list(planned.queries) or [self._first_query()])[: protocol.max_queries]
         for _ in range(protocol.max_rounds):
+            queries = [self._without_quotes(query) for query in queries]
             yield EpisodePiece("policy", self._written(before, self._block("search", self._plan(queries))))
             yield EpisodePiece("environment", self._search(queries))
             new = self._look()
@@ -119,10 +127,30 @@ class _Writer:
         question = " ".join(self._question.whole.split())
         return query_of([question]) if question.endswith(")") or "#" in question else question
 
+    def _without_quotes(self, query: str) -> str:
+        """The query without quotes of its own, where quotes keep the commas of a query from separating two."""
+        return " ".join(query.replace('"', " ").split()) if self._quotes else query
+
     def _plan(self, queries: Sequence[str]) -> str:
-        if not self._lines:
-            return f"{self._protocol.separator} ".join(queries)
-        return "\n" + "".join(f"{letter}: {query}\n" for letter, query in zip(_LETTERS, queries, strict=False))
+        """The text of a plan.
+
+        Raises:
+            NoPlan: the loop would read other queries in it.
+        """
+        if self._lines:
+            text = "\n" + "".join(f"{letter}: {query}\n" for letter, query in zip(_LETTERS, queries, strict=False))
+        else:
+            quoted = (f'"{query}"' if self._quotes and _COMMA.search(query) else query for query in queries)
+            text = f"{self._protocol.separator} ".join(quoted)
+        if self._read(text) != list(queries):
+            raise NoPlan("the protocol reads other queries in what would be written")
+        return text
+
+    def _read(self, text: str) -> list[str]:
+        try:
+            return [node.query for node in parse_plan(text, protocol=self._protocol, sources=(EVERY_SOURCE,)).nodes]
+        except PlanError:
+            return []
 
     def _search(self, queries: Sequence[str]) -> str:
         limit = self._question.passages or self._protocol.passages

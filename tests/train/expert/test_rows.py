@@ -1,5 +1,6 @@
 """What the expert makes of questions: it searches the real index, says what it found, cites it, and answers."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,11 @@ import pytest
 
 from agent.checks.claims import derived_claims
 from agent.errors import CorpusError, SetupError
+from agent.loop.agent import Agent
+from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
+from agent.sources.corpus.source import CorpusSource
+from agent.trace import Planned, PlanRejected, Trace
 from tests.train.expert.case import (
     BRIDGE,
     COMPARED,
@@ -68,6 +73,13 @@ def said(row: TrainingRow) -> str:
 
 def answer(row: TrainingRow) -> str:
     return said(row).rpartition("<answer>")[2].removesuffix("</answer>")
+
+
+def replayed(row: TrainingRow, index: Path) -> Trace:
+    """The trace of the loop where a policy says what the expert wrote."""
+    policy = ScriptedPolicy([piece.text for piece in row.pieces if piece.by == "policy"])
+    agent = Agent(policy, protocol_named(row.protocol), {"all": CorpusSource.open(index)})
+    return asyncio.run(agent.run(agent.new_trace(row.question)))
 
 
 def test_triples_become_hops_that_are_named_cited_and_searched_for(corpus: Library):
@@ -197,6 +209,32 @@ def test_what_is_written_keeps_to_the_protocol(corpus: Library):
             policy = "".join(piece.text for piece in row.pieces if piece.by != "prompt")
             assert policy.count(protocol.opening("answer")) == 1
             assert policy.endswith(protocol.closing("answer"))
+
+
+@pytest.mark.parametrize("protocol", ["cairn", "evidence", "multisearch"])
+def test_the_loop_shows_what_the_rows_show_where_a_policy_writes_what_the_expert_wrote(tmp_path: Path, protocol: str):
+    corpus = library(tmp_path)
+    quoted = {**COMPARED, "id": "quoted", "question": COMPARED["question"].replace("Night Harbour", '"Night Harbour"')}
+    combined, _ = made(corpus, [*QUESTIONS, quoted], [DESCRIBED], protocols=(protocol,), combine=8)
+    assert len(combined) > len(QUESTIONS)
+    for row in combined:
+        trace = replayed(row, tmp_path / "index")
+        shown = [segment.text for segment in trace.segments if segment.by == "environment"]
+        assert shown == [piece.text for piece in row.pieces if piece.by == "environment"], row.trace
+        assert trace.answer == answer(row)
+
+
+@pytest.mark.parametrize(("protocol", "most"), [("cairn", 8), ("evidence", 1), ("multisearch", 3)])
+def test_no_plan_holds_more_queries_than_the_protocol_takes(tmp_path: Path, protocol: str, most: int):
+    corpus = library(tmp_path)
+    rows, _ = made(corpus, [SPAN, OTHER_SPAN], protocols=(protocol,), several=5)
+    (several,) = [row for row in rows if row.type == "several"]
+    steps = replayed(several, tmp_path / "index").steps
+    first = next(step for step in steps if isinstance(step, Planned))
+    assert [node.query for node in first.plan.nodes] == [
+        "Where does Ada Tross live?", "For which film is Ada Tross known?"
+    ][:most]  # fmt: skip
+    assert not any(isinstance(step, PlanRejected) for step in steps)
 
 
 def test_held_out_questions_share_no_passage_with_the_others(corpus: Library):
