@@ -123,6 +123,7 @@ class _Execution:
                 credits=result.credits or 0.0,
                 usd=result.usd,
                 failures=result.failures,
+                lost=result.lost,
             )
         self.emit(step)
 

@@ -67,6 +67,8 @@ class SearchResult:
     """The same in money."""
     failures: tuple[Failure, ...] = ()
     """What failed before this result came."""
+    lost: tuple[str, ...] = ()
+    """Of several sources that were fused, the names of those that gave nothing because they failed."""
 
 
 class Source(Protocol):

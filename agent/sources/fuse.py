@@ -30,7 +30,7 @@ class FusedSource:
         return sum(credits_of(source) for source in self._sources.values())
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Give the best `limit` passages of all sources; the failures of some come with what the others found.
+        """Give the best `limit` passages of all sources, with the failures and the names of those that gave nothing.
 
         Raises:
             SourceError: every source failed.
@@ -52,6 +52,7 @@ class FusedSource:
             credits=sum(result.credits or 0.0 for result in found.values()),
             usd=sum(result.usd for result in found.values()),
             failures=failures,
+            lost=tuple(dict.fromkeys([*failed, *(name for result in found.values() for name in result.lost)])),
         )
 
     async def aclose(self) -> None:

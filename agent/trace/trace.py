@@ -108,6 +108,8 @@ class Searched(_Step):
     usd: float = 0.0
     failures: tuple[Failure, ...] = ()
     """What failed before another backend, another try or the cache gave this answer."""
+    lost: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
+    """Names of sources that failed, where `source` is several that are fused and others answered."""
 
 
 class SearchFailed(_Step):
@@ -343,6 +345,11 @@ class Trace(BaseModel):
     @property
     def answer(self) -> str | None:
         return next((s.text for s in reversed(self.steps) if isinstance(s, Answered)), None)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Sources that failed in searches that others answered, each once: a policy that saw less than there is."""
+        return tuple(dict.fromkeys(name for step in self.steps if isinstance(step, Searched) for name in step.lost))
 
     @property
     def claims(self) -> tuple[Claim, ...]:

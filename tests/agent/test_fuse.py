@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import SourceError
+from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult, Source, ask, credits_of
 from agent.sources.fuse import FusedSource, fuse
@@ -72,6 +72,16 @@ def test_what_failed_is_given_with_what_the_others_found():
     found = search({"kg": Broken(), "web": Echo()})
     assert [(failure.backend, failure.why) for failure in found.failures] == [("kg", "no route")]
     assert found.backend == "web"
+
+
+def test_a_source_that_gave_nothing_is_named_also_behind_another_fused_one_and_one_that_tried_twice_is_not():
+    class Twice:
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(tuple(found("a")), failures=(Failure("twice", "rate", "too many requests"),))
+
+    inner = FusedSource({"news": Broken(), "twice": Twice()})
+    assert search({"others": inner, "kg": Broken()}).lost == ("kg", "news")
+    assert search({"twice": Twice(), "web": Echo()}).lost == ()
 
 
 def test_no_more_than_the_limit_is_given():

@@ -146,11 +146,12 @@ def _failure(trace: Trace) -> Failure:
         return "interrupted"
     if reason == "engine":
         return "engine"
-    return "source" if trace.infrastructure else ""
+    return "source" if trace.infrastructure or trace.lost else ""
 
 
 def _detail(trace: Trace, failure: Failure) -> str:
     if failure == "source":
         broken = next((step for step in trace.steps if isinstance(step, SearchFailed)), None)
-        return f"{broken.source}: {broken.why}" if broken else "a source failed"
+        lost = ", ".join(trace.lost)
+        return f"{broken.source}: {broken.why}" if broken else f"{lost or 'a source'} failed"
     return trace.stopped.detail if trace.stopped else ""

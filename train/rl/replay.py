@@ -149,6 +149,7 @@ class RepeatingSource:
             credits=step.credits,
             usd=step.usd,
             failures=step.failures,
+            lost=step.lost,
         )
 
 

@@ -91,6 +91,7 @@ def _searches(traces: Sequence[Trace], own: Sequence[Trace]) -> Figures:
         figures["search/failed_share"] = 1 - len(found) / len(searches)
     if found:
         figures["search/empty_share"] = _share(not step.passages for step in found)
+        figures["search/lost_share"] = _share(bool(step.lost) for step in found)
         figures["search/stale_share"] = _share(step.cached == "stale" for step in found)
         figures["search/duplicate_share"] = sum(map(_repeats, traces)) / len(found)
     return figures

@@ -39,6 +39,7 @@ STEPS = [
     Restated(text="r"),
     Filled(round=1, node="A", query="q", segments=(1, 2)),
     Searched(round=1, node="A", source="web", query="q", passages=(PASSAGE,), took=0.1),
+    Searched(round=1, node="A", source="all", query="q", passages=(PASSAGE,), lost=("news",)),
     SearchFailed(round=1, node="A", source="web", query="q", why="w", error="auth"),
     Skipped(round=1, node="A", why="w"),
     Gathered(round=1, passages=(PASSAGE,), dropped=2),
@@ -72,6 +73,12 @@ traces = st.builds(
 @given(traces)
 def test_a_trace_survives_json(trace: Trace):
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
+
+
+def test_a_step_names_lost_sources_only_where_there_are_some():
+    whole, lossy = (step for step in STEPS if isinstance(step, Searched))
+    assert "lost" not in whole.model_dump_json()
+    assert Trace(id="t", question="q", protocol="p", policy="p", steps=[whole, lossy, lossy]).lost == ("news",)
 
 
 def test_traces_are_written_and_read_as_lines(tmp_path: Path):

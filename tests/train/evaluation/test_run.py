@@ -8,8 +8,9 @@ from agent.errors import PolicyError, SetupError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.fuse import FusedSource
 from agent.trace import Answered, Stopped, Trace, Usage
-from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
+from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, answer, make_agent
 from train.evaluation.questions import GoldQuestion, fingerprint
 from train.evaluation.respondents import Rollouts
 from train.evaluation.result import QuestionResult
@@ -77,6 +78,15 @@ def test_a_question_whose_source_failed_is_not_scored_although_there_is_an_answe
     assert result.prediction == "Frank Herbert"
     assert (result.status, result.failure, result.metrics) == ("failed", "source", {})
     assert result.detail == "web: no route"
+
+
+def test_a_question_that_one_of_several_fused_sources_failed_is_not_scored():
+    agent = make_agent(
+        [PLAN_TURN, ANSWER_TURN], sources={"web": FusedSource({"here": Echo(), "wiki": Broken()}), "news": Echo()}
+    )
+    result = score_trace(DUNE, answer([], agent=agent))
+    assert (result.status, result.failure, result.metrics) == ("failed", "source", {})
+    assert result.detail == "wiki failed"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 from agent.evidence import Passage
 from agent.loop.budgets import Budgets
 from agent.sources.base import SearchRequest, SearchResult, Source
+from agent.sources.fuse import FusedSource
 from agent.trace import Trace
 from tests.conftest import Broken, answer, make_agent
 from train.rewards import Rewarded, RewardTools, Task, reward_of
@@ -63,6 +64,11 @@ def rollout(
 
 def broken(protocol: str, *turns: str) -> Trace:
     return rollout(protocol, *turns, sources=dict.fromkeys(SOURCES, Broken()))
+
+
+def lossy(protocol: str, *turns: str) -> Trace:
+    """A rollout whose searches one of two fused sources answers, while the other one fails."""
+    return rollout(protocol, *turns, sources=dict.fromkeys(SOURCES, FusedSource({"web": SOURCE, "news": Broken()})))
 
 
 def rewarded(

@@ -25,6 +25,7 @@ from tests.train.rewards.rollouts import (
     boxed,
     broken,
     looked_up,
+    lossy,
     parts,
     reflected,
     rewarded,
@@ -255,6 +256,14 @@ def test_a_search_that_failed_gives_none(name: str, variant: str):
     reward = reward_of(name, {"variant": variant}, tools=TOOLS)
     assert asyncio.run(reward.score(trace, TASK)) is None
     assert dict(reward.masked) == {"a search or the engine failed": 1}
+
+
+def test_a_source_that_failed_while_others_answered_gives_none():
+    trace = lossy("multisearch", THREE, MERGED + said("Rome"))
+    assert not trace.infrastructure
+    reward = reward_of("outcome", {})
+    assert asyncio.run(reward.score(trace, TASK)) is None
+    assert dict(reward.masked) == {"a source failed in a search that others answered": 1}
 
 
 def stopped(reason: StopReason, budget: BudgetName | None = None) -> Trace:

@@ -2,13 +2,14 @@ import pytest
 
 from agent.loop.budgets import Budgets
 from tests.train.rewards import rollouts
-from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, broken, rollout, said
+from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, broken, lossy, rollout, said
 from train.safety.figures import Watched, figures_of, reasons_of
 
 RIGHT = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
 AGAIN = rollout("evidence", QUERY, "Once more. <search>Tarn Harbour, its builder</search>", said("Rome"))
 NOWHERE = rollout("evidence", "Who knows. <search>nothing of the kind</search>", said("Rome"))
 BROKEN = broken("evidence", QUERY, said("Rome"))
+LOSSY = lossy("evidence", QUERY, said("Rome"))
 LONG = rollout("evidence", "and so on " * 40, budgets=Budgets(policy_tokens=10))
 
 
@@ -35,6 +36,13 @@ def test_what_a_broken_source_did_to_a_rollout_is_not_counted_against_the_policy
     assert figures["length/mean"] == RIGHT.usage.policy_tokens
     assert figures["search/failed_share"] > 0
     assert figures["masked/share"] == pytest.approx(1 / 2)
+
+
+def test_searches_that_a_fused_source_failed_in_are_counted_and_their_rollouts_are_not_the_policys_doing() -> None:
+    figures = figures_of([watched(RIGHT, answer=1.0), watched(LOSSY)])
+    assert figures["search/lost_share"] == pytest.approx(1 / 3)
+    assert figures["search/failed_share"] == 0
+    assert figures["search/mean"] == 2
 
 
 def test_a_masked_rollout_has_a_reason() -> None:

@@ -26,6 +26,8 @@ def why_masked(trace: Trace) -> str:
     """
     if trace.infrastructure:
         return "a search or the engine failed"
+    if trace.lost:
+        return "a source failed in a search that others answered"
     stopped = trace.stopped
     if stopped is None:
         return "it has not ended"
