@@ -14,8 +14,8 @@ from train.evaluation.words import words
 
 Show = Callable[[int, int], None]
 """Called with how many are done, of how many."""
-_LIKELY: Final = 0.9
-"""The index finds who is at least so alike, where only who is more so counts: it cannot be built for much more."""
+_FOUND: Final = 0.99
+"""Share of the texts that are just alike enough which the index finds; of those that are more alike it finds more."""
 _SIGNED: Final = 256
 """Documents whose signatures one worker makes at once."""
 
@@ -59,6 +59,18 @@ def signatures(texts: Sequence[str], *, size: int, permutations: int, seed: int)
     return [datasketch.LeanMinHash(one) for one in made]
 
 
+def bands(similar: float, permutations: int) -> tuple[int, int]:
+    """How many bands an index has, and of how many rows each: the longest that still find the texts which count.
+
+    Two texts are compared where one band of their signatures is equal, which is so with 1 - (1 - similar^rows)^bands.
+    """
+    for rows in range(permutations // 2, 1, -1):
+        count = permutations // rows
+        if 1 - (1 - similar**rows) ** count >= _FOUND:
+            return count, rows
+    return permutations, 1
+
+
 def without_near_duplicates(
     docs: Sequence[Doc],
     *,
@@ -84,7 +96,7 @@ def without_near_duplicates(
         SetupError: datasketch is not installed.
     """
     datasketch = need("datasketch")
-    index = datasketch.MinHashLSH(threshold=min(similar, _LIKELY), num_perm=permutations)
+    index = datasketch.MinHashLSH(params=bands(similar, permutations), num_perm=permutations)
     compared: dict[str, Any] = {}
     kept: list[Doc] = []
     duplicates: list[NearDuplicate] = []

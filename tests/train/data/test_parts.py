@@ -15,7 +15,7 @@ from tests.train.data.made import recipe_for, write_docs
 from tests.train.data.scripted import topics
 from train.data.bundles import bundled
 from train.data.documents import check_sources, read_documents, without_thin
-from train.data.duplicates import shingles, without_near_duplicates
+from train.data.duplicates import shingles, signatures, without_near_duplicates
 from train.data.finish import ordered
 from train.data.folder import Array, Folder, Step
 from train.data.inputs import Files
@@ -61,6 +61,22 @@ def test_of_many_documents_each_is_compared_as_itself():
 
 def test_documents_with_words_but_no_runs_in_common_are_no_duplicates():
     assert duplicates_of([doc("a"), doc("b", " ".join(sorted(TEXT.split())))]) == {}
+
+
+@pytest.mark.parametrize("similar", [0.6, 0.8, 0.95])
+def test_nearly_all_are_found_that_are_alike_enough(similar: float):
+    docs: list[Doc] = []
+    for number in range(100):
+        said = [f"w{number}x{place}" for place in range(300)]
+        changed = 5 + int((1 - similar) * 2 * number)
+        docs += [doc(f"a{number}", " ".join(said)), doc(f"b{number}", " ".join([*said[:-changed], "more"]))]
+    pytest.importorskip("datasketch")
+    signed = signatures([one.whole for one in docs], size=3, permutations=128, seed=0)
+    alike = {f"b{n}": f"a{n}" for n in range(100) if signed[2 * n].jaccard(signed[2 * n + 1]) >= similar}
+    found = duplicates_of(docs, similar)
+    assert len(alike) > 50
+    assert found.items() <= alike.items()
+    assert len(found) >= 0.99 * len(alike)
 
 
 def test_the_bound_decides_what_is_alike():
