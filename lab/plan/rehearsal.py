@@ -87,6 +87,7 @@ def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
     said["rollout"] |= {"engine": "transformers", "prompts": 2, "group": min(2, recipe.rollout.group), "concurrency": 4}
     said["rollout"] |= {"policy_tokens": 32, "answer_tokens": 8, "context_tokens": CONTEXT, "server": "", "vllm": {}}
     said["optimizer"] |= {"micro_batches": min(2, recipe.optimizer.micro_batches), "bf16": False}
+    said["optimizer"] |= {"warmup_steps": min(recipe.optimizer.warmup_steps, steps)}
     said["learning"] |= {"resample": 1} if recipe.learning.resampling else {}
     said["report"] = {"save_every_steps": steps, "traces": 1}
     said["safety"] = Safety(without=tuple(rule.name for rule in DEFAULT_RULES)).model_dump(mode="json")

@@ -7,10 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
-from agent.world.records import QuestionType
 from train.common.habit import Habit
 from train.common.recipe_files import as_model, read_table
-from train.common.worlds import WorldData
+from train.common.worlds import Mix, Weight, WorldData, check_protocol_weights
 
 
 def _is_none(value: object) -> bool:
@@ -27,7 +26,7 @@ def _is_zero(value: float) -> bool:
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ModelShape(_Part):
@@ -64,7 +63,7 @@ class SftData(WorldData):
     """A search shows, by protocol, where it is another number than the protocol's; the checkpoint says it, too."""
     max_tokens: int
     """Longer trajectories are left out."""
-    protocol_weights: dict[str, float] = Field(default_factory=dict)
+    protocol_weights: dict[str, Weight] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
     fill_share: float = Field(default=0.0, ge=0, le=1)
     """Of the chains that one round with fills can answer, in a protocol that has them."""
@@ -137,7 +136,7 @@ class SftStage(_Part):
     """A part of the curriculum: which questions, until which share of all tokens."""
 
     until: float = Field(gt=0, le=1)
-    mix: dict[QuestionType, float]
+    mix: Mix
     passages: int = 0
     """Most passages that a query is shown; 0: as many as the protocol says. Fewer make short contexts to begin with."""
     environment: float | None = Field(default=None, exclude_if=_is_none)
@@ -205,7 +204,8 @@ class SftRecipe(_Part):
         ends = [stage.until for stage in self.curriculum]
         if ends != sorted(ends):
             raise ValueError("the stages of `curriculum` must be in the order of their `until`")
-        for name in ("protocol_weights", "passages", "habits"):
+        check_protocol_weights(self.data.protocol_weights, self.protocols)
+        for name in ("passages", "habits"):
             if unknown := set(getattr(self.data, name)) - set(self.protocols):
                 raise ValueError(f"`{name}` names {', '.join(sorted(unknown))}, which `protocols` does not")
         return self

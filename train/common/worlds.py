@@ -1,7 +1,7 @@
 """Little worlds to train on, as recipes describe them: how large they are, and how hard each of them happens to be."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -29,14 +29,38 @@ def _can_be_drawn(ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[flo
     return ranges
 
 
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""How often something is drawn, beside the weights of what else there is."""
 Ranges = Annotated[dict[str, tuple[float, float]], AfterValidator(_can_be_drawn)]
 """By the setting's name, its lowest and its highest value."""
+
+
+def _one_is_positive(mix: dict[QuestionType, Weight]) -> dict[QuestionType, Weight]:
+    if mix and not any(mix.values()):
+        raise ValueError("no type of question has a weight above 0: give one to a type that is wanted")
+    return mix
+
+
+Mix = Annotated[dict[QuestionType, Weight], AfterValidator(_one_is_positive)]
+"""Type of question → how often."""
+
+
+def check_protocol_weights(weights: Mapping[str, float], protocols: Sequence[str]) -> None:
+    """Refuse weights of protocols that a recipe does not have, and those that leave none to draw.
+
+    Raises:
+        ValueError: the message names what is wrong.
+    """
+    if unknown := set(weights) - set(protocols):
+        raise ValueError(f"`protocol_weights` names {', '.join(sorted(unknown))}, which `protocols` does not")
+    if not any(weights.get(name, 1.0) for name in protocols):
+        raise ValueError("`protocol_weights` leaves no protocol to draw: give one a weight above 0")
 
 
 class WorldData(BaseModel):
     """What the `[data]` of every recipe says about its little worlds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     generator: Literal[2] = 2
     """The version of the worlds' generator; there is one."""

@@ -84,7 +84,7 @@ class RolloutView:
 class RewardSettings(BaseModel, ABC):
     """Of one reward. The defaults of a class are the paper's; `ours` names what our own recipes change."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     ours: ClassVar[Mapping[str, object]] = {}
 

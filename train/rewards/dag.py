@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from agent.errors import PlanError
 from agent.plan.text import read_lines
 from agent.trace import Planned
@@ -29,9 +31,9 @@ class DagSettings(RewardSettings):
     """Of everything but multiple choice."""
     choice: ChoiceMetric = "f1"
     """Of multiple choice: F1 between sets of options, which pays for naming all of them, or their equality."""
-    format_weight: float = 0.25
-    plan_weight: float = 0.25
-    answer_weight: float = 0.5
+    format_weight: float = Field(default=0.25, ge=0)
+    plan_weight: float = Field(default=0.25, ge=0)
+    answer_weight: float = Field(default=0.5, ge=0)
     strays: Literal["anywhere", "behind_result", "nowhere"] = "anywhere"
     """Where text may stand outside of all blocks. Behind the result the policy may say what follows from it."""
     blank: bool = True

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from agent.evidence import Passage
 from agent.trace import Evidenced
 from train.evaluation.words import size
@@ -24,10 +26,10 @@ class EvidenceSettings(RewardSettings):
     grounded: bool = False
     """Whether only those lines of the evidence go to the reader that the observations say, and that say more than the
     policy's answer. The paper's evidence may be paraphrased and inferred."""
-    evidence_share: float | None = None
+    evidence_share: float | None = Field(default=None, gt=0, le=1)
     """Most words of the evidence, as a share of those of all observations; what is longer is worth nothing."""
-    gamma_evidence: float = 0.2
-    gamma_answer: float = 0.2
+    gamma_evidence: float = Field(default=0.2, ge=0)
+    gamma_answer: float = Field(default=0.2, ge=0)
 
     def bounds(self, *, rounds: int) -> tuple[float, float]:
         return 0.0, 1.0 + self.gamma_evidence + self.gamma_answer + (1.0 if rounds else 0.0)

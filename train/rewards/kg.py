@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from agent.evidence import Passage
 from agent.sources.questions import gold_found
@@ -29,17 +30,17 @@ class KgSettings(RewardSettings):
 
     answer: Metric | Literal["by_length"] = "by_length"
     """`by_length`: F1 for an answer of `times` as many words as the gold, cover for a shorter one (equation 2)."""
-    times: float = 3.0
-    floor: float = 0.1
+    times: float = Field(default=3.0, gt=0)
+    floor: float = Field(default=0.1, ge=0, le=1)
     """Least that the right format gives, whatever the answer (equation 1)."""
-    alpha: float = 0.5
-    gamma: float = 0.9
-    least_penalty: float = -0.2
+    alpha: float = Field(default=0.5, ge=0)
+    gamma: float = Field(default=0.9, gt=0, le=1)
+    least_penalty: float = Field(default=-0.2, le=0)
     early: Literal["always", "all_found"] = "always"
     """When fewer retrievals than hops are a gain: always, or where they found all that is relevant."""
     relevance: Literal["named", "similar"] = "named"
     """`named`: a passage has a gold passage's id or title. `similar`: their texts' vectors are close."""
-    similar_from: float = 0.8
+    similar_from: float = Field(default=0.8, ge=-1, le=1)
     """Least cosine of what is similar."""
     boxed: bool = True
     """Whether the answer must be in a box, in a protocol that has one."""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from agent.evidence import Passage
 from agent.trace import Gathered, Merged, Planned, Trace
 from train.evaluation.words import size
@@ -30,15 +32,15 @@ class MultisearchSettings(RewardSettings):
     """When the other two count: r_ans > 0 (equation 4), an exactly right answer (its text), or always."""
     level: Literal["rollout", "turn"] = "rollout"
     """`turn`: the other two are taken round by round, and averaged."""
-    more_than: float = 2.0
+    more_than: float = Field(default=2.0, ge=0)
     """Queries a round."""
-    query_bonus: float = 0.1
-    merge_bonus: float = 0.1
+    query_bonus: float = Field(default=0.1, ge=0)
+    merge_bonus: float = Field(default=0.1, ge=0)
     repeats: bool = True
     """Whether a repeated query counts."""
     merge: Literal["anywhere", "supported"] = "anywhere"
     """Where the gold answer must stand: in a merge, or in a sentence of it that the passages say."""
-    merge_share: float | None = None
+    merge_share: float | None = Field(default=None, gt=0, le=1)
     """Most words of a merge, as a share of those that its round showed."""
 
     def bounds(self, *, rounds: int) -> tuple[float, float]:

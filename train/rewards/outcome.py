@@ -17,7 +17,7 @@ class OutcomeSettings(RewardSettings):
     ours: ClassVar = {"answer": "mean"}
 
     answer: Metric = "f1"
-    format_bonus: float = 0.0
+    format_bonus: float = Field(default=0.0, ge=0)
     needs_search: bool = False
     """Whether an answer counts only where something was searched: it trains a policy to search every time."""
     unknown: float = Field(default=0.0, ge=0, lt=1)

@@ -5,6 +5,7 @@ from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from train.evaluation.words import words
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
@@ -55,11 +56,11 @@ class ReflectSettings(RewardSettings):
 
     right: Metric | Literal["judge"] = "judge"
     """Who says that the answer is right; a score of at least `right_from` is."""
-    right_from: float = 0.5
-    beta: float = 0.3
+    right_from: float = Field(default=0.5, gt=0, le=1)
+    beta: float = Field(default=0.3, ge=0)
     stage: Literal[1, 2, "both", "scheduled"] = "scheduled"
     """`both`: the unified reward of section 4.3, which pays and charges for retrievals all the time."""
-    switch: float = 0.5
+    switch: float = Field(default=0.5, ge=0, le=1)
     """Share of the training after which stage 2 begins; the paper gives none."""
     similarity: Literal["printed", "mean"] = "printed"
     """Of equation 8: the sum over pairs divided by N(N-1), or by half of that, which is the mean of its text."""
@@ -67,16 +68,16 @@ class ReflectSettings(RewardSettings):
     """Whether a cosine below 0 pays."""
     always_concise: bool = False
     """Whether queries must be concise also where there are several retrievals."""
-    most_query_words: int = 0
+    most_query_words: int = Field(default=0, ge=0)
     """0: as many as it likes."""
     question_words: tuple[str, ...] = QUESTION_WORDS
     prepositions: tuple[str, ...] = PREPOSITIONS
     modifiers: tuple[str, ...] = MODIFIERS
     unsearched: Literal["free", "if_right"] = "free"
     """What r_s is without any query: 0; or 0 only where the answer is right, and -1 where it is not."""
-    wrong_at_most: float | None = None
+    wrong_at_most: float | None = Field(default=None, le=1)
     """Most that stage 1 gives to a wrong answer, however much was retrieved."""
-    right_at_least: float | None = None
+    right_at_least: float | None = Field(default=None, le=1)
     """Least that stage 2 gives to a right one."""
     repeats: bool = True
     """Whether stage 1 pays for a repeated query."""

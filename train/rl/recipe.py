@@ -7,10 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
 from agent.loop.agent import Budgets
-from agent.world.records import QuestionType
 from train.common.recipe import AdapterSettings
 from train.common.recipe_files import read_model
-from train.common.worlds import WorldData
+from train.common.worlds import Mix, Weight, WorldData, check_protocol_weights
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.rl.credit import CreditSettings
@@ -23,7 +22,7 @@ _PATIENCE: Final = 10
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def _is_none(value: object) -> bool:
@@ -35,7 +34,7 @@ class RlStage(_Part):
     """A part of the curriculum: which types of questions of the little world, until which share of the steps."""
 
     until: float = Field(gt=0, le=1)
-    mix: dict[QuestionType, float]
+    mix: Mix = Field(min_length=1)
     """Type of question → how often."""
 
 
@@ -44,7 +43,7 @@ class RlData(WorldData):
 
     people: int = Field(default=60, ge=6)
     questions_per_world: int = Field(default=32, ge=1)
-    protocol_weights: dict[str, float] = Field(default_factory=dict)
+    protocol_weights: dict[str, Weight] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
     questions: Path | None = None
     """A question list (JSON lines, or a published set) instead of worlds."""
@@ -216,8 +215,7 @@ class Learning(_Part):
     """With `full`: the run stops after more rounds than this in a row without a group whose rewards differ."""
     overlong: Overlong | None = None
     kl: tuple[tuple[float, float], ...] = ()
-    """The weight of the KL term against the start, as (share of the steps, weight); linear between them. Empty: none.
-    """
+    """The weight of the KL term against the start, as (share of the steps, weight), linear between; empty: none."""
     old: Literal["engine", "trainer"] | None = None
     """Whose log-probabilities of the sampled tokens the ratio is taken to. Left out: the engine's where it computes in
     float32 at temperature 1, else the trainer's."""
@@ -225,7 +223,9 @@ class Learning(_Part):
     """Of turns; left out, all tokens of a rollout have the same advantage."""
 
     @model_validator(mode="after")
-    def _credit_fits(self) -> Self:
+    def _belongs_together(self) -> Self:
+        if self.name == "gdpo" and not self.divide_by_std:
+            raise ValueError("gdpo always divides by deviations: leave out `divide_by_std`, or choose grpo or dapo")
         credit = self.credit
         if self.name == "gdpo" and credit is not None and (credit.by_turn or credit.tree):
             raise ValueError(
@@ -352,8 +352,9 @@ class RlRecipe(_Part):
             ends = [stage.until for stage in stages]
             if ends != sorted(ends):
                 raise ValueError(f"the stages of `{what}` must be in the order of their `until`")
-        if unknown := set(self.data.protocol_weights) - set(self.protocols):
-            raise ValueError(f"`protocol_weights` names {', '.join(sorted(unknown))}, which `protocols` does not")
+        check_protocol_weights(self.data.protocol_weights, self.protocols)
+        if (warm := self.optimizer.warmup_steps) > (updates := self.steps * self.updates_per_step):
+            raise ValueError(f"a warm-up of {warm} updates does not end in a run of {updates}: lower `warmup_steps`")
         if self.learning.old == "engine" and self.rollout.temperature != 1:
             raise ValueError('`old = "engine"` needs temperature 1: engines give log-probabilities before temperature')
         credit = self.learning.credit
@@ -378,9 +379,8 @@ class RlRecipe(_Part):
 
     def stage(self, progress: float) -> RlStage | None:
         """The curriculum's stage at a share of the steps; None without a curriculum."""
-        return next(
-            (s for s in self.curriculum if progress < s.until), self.curriculum[-1] if self.curriculum else None
-        )
+        last = self.curriculum[-1] if self.curriculum else None
+        return next((stage for stage in self.curriculum if progress < stage.until), last)
 
     def reward_stage(self, progress: float) -> int:
         """The place of the reward that holds at a share of the steps."""

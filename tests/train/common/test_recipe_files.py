@@ -71,7 +71,11 @@ def test_recipes_name_the_key_that_they_do_not_know(tmp_path: Path, name: str, r
         ("protocols", "protocols = []", "protocols"),
         ("worlds_per_pool", "worlds_per_pool = 0", r"data\.worlds_per_pool"),
         ("max_tokens", "max_tokens = 9\nprotocol_weights = { dug = 2 }", "`protocol_weights` names dug"),
+        ("max_tokens", "max_tokens = 9\nprotocol_weights = { multisearch = 0 }", "leaves no protocol to draw"),
         ("until", "until = 0.9", "in the order of their `until`"),
+        ("mix", "mix = { chain1 = 1, chain2 = -0.5 }", r"curriculum\.0\.mix\.chain2"),
+        ("mix", "mix = { chain1 = 0 }", "a weight above 0"),
+        ("adamw_lr", "adamw_lr = inf", r"optimizer\.adamw_lr"),
     ],
 )
 def test_a_recipe_that_would_fail_in_the_middle_of_its_run_is_refused(

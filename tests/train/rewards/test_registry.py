@@ -1,6 +1,7 @@
 """Rewards by name: what exists, and what is refused with a sentence."""
 
 import asyncio
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -49,6 +50,31 @@ def test_what_ours_changes_is_a_setting_that_there_is_and_differs(name: str):
 def test_what_cannot_be_is_refused_with_its_name(name: str, settings: dict[str, Any], said: str):
     with pytest.raises(SetupError, match=said):
         reward_of(name, settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("reflect", {"switch": 250}),
+        ("reflect", {"right_from": 50}),
+        ("reflect", {"beta": -0.3}),
+        ("evidence", {"evidence_share": 70}),
+        ("evidence", {"gamma_answer": -0.2}),
+        ("multisearch", {"merge_share": -1}),
+        ("multisearch", {"merge_bonus": math.nan}),
+        ("kg", {"similar_from": 80}),
+        ("kg", {"gamma": 0.0}),
+        ("kg", {"gamma": 90}),
+        ("kg", {"times": -3}),
+        ("kg", {"least_penalty": 0.2}),
+        ("dag", {"answer_weight": -1}),
+        ("outcome", {"format_bonus": math.inf}),
+    ],
+)
+@pytest.mark.parametrize("variant", ["ours", "printed"])
+def test_a_value_that_no_training_could_mean_is_refused(name: str, settings: dict[str, Any], variant: str):
+    with pytest.raises(SetupError, match=f"the settings of the reward '{name}' cannot be used: {next(iter(settings))}"):
+        settings_of(name, {**settings, "variant": variant})
 
 
 def test_settings_of_another_reward_are_refused():

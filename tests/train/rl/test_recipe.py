@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,28 @@ def test_every_recipe_that_is_shipped_can_be_read(path: Path) -> None:
         ({"learning": {"credit": {"first_hit": 0.5, "information_gain": {}}}}, "choose one of them"),
         ({"data": {"search": {"corpus": "x"}}}, "name `questions`"),
         ({"data": {"protocol_weights": {"dag": 2.0}}}, "names dag"),
+        ({"data": {"protocol_weights": {"multisearch": 0.0}}}, "leaves no protocol to draw"),
+        ({"data": {"protocol_weights": {"multisearch": -1.0}}}, "data.protocol_weights.multisearch"),
+        ({"curriculum": ({"until": 1.0, "mix": dict[str, float]()},)}, "curriculum.0.mix"),
+        ({"curriculum": ({"until": 1.0, "mix": {"chain1": 0.0}},)}, "a weight above 0"),
+        ({"curriculum": ({"until": 1.0, "mix": {"chain1": 1.0, "chain2": -0.5}},)}, "curriculum.0.mix.chain2"),
+        ({"curriculum": ({"until": 1.0, "mix": {"chain1": math.nan}},)}, "curriculum.0.mix.chain1"),
+        ({"learning": {"name": "gdpo", "divide_by_std": False}}, "leave out `divide_by_std`"),
+        ({"learning": {"kl": ((0.0, math.nan),)}}, "finite number"),
+        ({"optimizer": {"lr": math.inf}}, "optimizer.lr"),
+        ({"optimizer": {"warmup_steps": 5, "minibatches": 2}}, "a warm-up of 5 updates does not end in a run of 4"),
+        ({"reward": ({"name": "reflect", "settings": {"switch": 250}},)}, "switch"),
+        ({"reward": ({"name": "outcome", "weights": {"answer": math.nan}},)}, "reward.0.weights.answer"),
         ({"safety": {"without": ("no such rule",)}}, "no such rule"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(change: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         recipe(**change)
+
+
+def test_a_warm_up_may_last_as_long_as_the_run() -> None:
+    assert recipe(optimizer={"warmup_steps": 4, "minibatches": 2}).updates_per_step == 2
 
 
 def test_an_unknown_key_of_a_file_is_named(tmp_path: Path) -> None:
