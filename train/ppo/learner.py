@@ -4,7 +4,6 @@ Departures from the usual loop: old log-probabilities are the trainer's own, rea
 ratio begins at exactly 1 (the gap to the sampler's is a figure); the reference's penalty is in the reward alone.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from train.common.precision import computes_bf16
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import PpoRows
 from train.ppo.scoring import Critic, TokenScores, score
+from train.rl.optimizer import rate, warmed
 
 Figures = dict[str, float]
 
@@ -177,11 +177,11 @@ class Learner:
 
     def _set_rates(self) -> None:
         """The rates of the next update."""
-        warm = min(1.0, (self.updates + 1) / max(1, self.recipe.optimizer.warmup_steps))
-        share = warm * _fallen(self.recipe, self.updates)
+        recipe, how = self.recipe, self.recipe.optimizer
+        share = rate(how, self.updates, updates=recipe.steps * recipe.updates_per_step)
         for optimizer, lr in (
-            (self._policy_optimizer, self.recipe.optimizer.lr * share),
-            (self._critic_optimizer, self.recipe.learning.critic_lr * warm),
+            (self._policy_optimizer, how.lr * share),
+            (self._critic_optimizer, recipe.learning.critic_lr * warmed(how, self.updates)),
         ):
             for group in optimizer.param_groups:
                 group["lr"] = lr
@@ -235,15 +235,6 @@ class Learner:
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:
     return [weight for weight in model.parameters() if weight.requires_grad]
-
-
-def _fallen(recipe: PpoRecipe, update: int) -> float:
-    """The policy's rate after the warm-up, as a share of its highest."""
-    warm, last = recipe.optimizer.warmup_steps, recipe.steps * recipe.updates_per_step
-    done = min(1.0, max(0, update - warm) / max(1, last - warm))
-    return {"constant": 1.0, "linear": 1 - done, "cosine": 0.5 * (1 + math.cos(math.pi * done))}[
-        recipe.optimizer.schedule
-    ]
 
 
 def _explained(values: torch.Tensor, returns: torch.Tensor) -> float:

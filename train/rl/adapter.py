@@ -1,14 +1,15 @@
 """The one file that imports TRL: its GRPOTrainer with our rollouts, advantages and rows, and states that are whole.
 
-What stays TRL's: loss and clips, KL and entropy, optimiser, schedule, processes (accelerate). What is ours: where rows
-come from, what each token weighs in the loss (so every average is a weighted sum over `num_items_in_batch`), the KL
-schedule, how states are saved, and what is logged. TRL's interfaces that this leans on are experimental: it is pinned.
+What stays TRL's: loss and clips, KL and entropy, optimiser, processes (accelerate). What is ours: where rows come from,
+what each token weighs in the loss (so every average is a weighted sum over `num_items_in_batch`), the schedules of rate
+and KL, how states are saved, and what is logged. TRL's interfaces that this leans on are experimental: it is pinned.
 """
 
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -33,6 +34,7 @@ from train.models.attention import use_blocked  # noqa: E402
 from train.models.pretrained import open_pretrained, padding_tokenizer  # noqa: E402
 from train.rl.batch import WeightedRow, by_length, filled, tensors  # noqa: E402
 from train.rl.live_server import by_nccl, joinable  # noqa: E402
+from train.rl.optimizer import rate  # noqa: E402
 from train.rl.processes import all_gather, place  # noqa: E402
 from train.rl.provider import BatchProvider, Figures, TrainingBatch  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
@@ -262,6 +264,17 @@ class RlTrainer(GRPOTrainer):
         whole = whole * self.current_gradient_accumulation_steps / self._micro_batches
         return (sunk.losses * weights).sum() / whole
 
+    def create_scheduler(
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """The recipe's rates; transformers' begin a warm-up with 0, which throws a batch of rollouts away."""
+        if self.lr_scheduler is None:
+            given = cast(torch.optim.Optimizer, optimizer or self.optimizer)
+            rates = partial(rate, self._recipe.optimizer, updates=num_training_steps)
+            self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(given, rates)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Take the figures of an update; those of a whole step go to the provider."""
         own = {name: _mean(values) for name, values in self._metrics["train"].items()}
@@ -342,8 +355,6 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         max_steps=recipe.steps * recipe.updates_per_step,
         seed=recipe.seed,
         learning_rate=optimizer.lr,
-        lr_scheduler_type="constant_with_warmup" if optimizer.schedule == "constant" else optimizer.schedule,
-        warmup_steps=optimizer.warmup_steps,
         weight_decay=optimizer.weight_decay,
         adam_beta1=optimizer.betas[0],
         adam_beta2=optimizer.betas[1],

@@ -13,6 +13,7 @@ from train.common.worlds import Mix, Weight, WorldData, check_protocol_weights
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.rl.credit import CreditSettings
+from train.rl.optimizer import RlOptimizer
 from train.rl.teacher_settings import TeacherSettings
 from train.safety.rules import Safety
 
@@ -268,29 +269,6 @@ class Learning(_Part):
         (start, first), (end, last) = before[-1], after[0]
         share = (progress - start) / (end - start) if end > start else 0.0
         return first + (last - first) * max(0.0, share)
-
-
-class RlOptimizer(_Part):
-    """AdamW, and how a batch of rollouts becomes updates."""
-
-    lr: float = Field(gt=0)
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """Of the rate after the warm-up."""
-    warmup_steps: int = Field(default=0, ge=0)
-    """Updates until the whole rate."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.99)
-    clip: float = Field(default=1.0, gt=0)
-    """Of the gradient's norm."""
-    minibatches: int = Field(default=1, ge=1)
-    """Updates from one batch of rollouts, each from its share of the groups."""
-    epochs: int = Field(default=1, ge=1)
-    """Over one batch."""
-    micro_batches: int = Field(default=4, ge=1)
-    """In which the rows of an update are computed, alike in length; more need less memory."""
-    bf16: bool = False
-    """Compute in bfloat16; then the log-probabilities of rollouts agree less well."""
-    gradient_checkpointing: bool = False
 
 
 class RlReport(_Part):

@@ -82,7 +82,7 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(start: str, 
 def test_the_rate_warms_up_whatever_comes_after(start: str, tmp_path: Path, schedule: str) -> None:
     optimizer = {"lr": 1e-3, "warmup_steps": 2, "schedule": schedule}
     steps = _run(brief(start, 3, rollout=PAIR, optimizer=optimizer), tmp_path / "run")
-    assert [figures["trainer/learning_rate"] for _, figures in steps] == pytest.approx([0.0, 5e-4, 1e-3])
+    assert [figures["trainer/learning_rate"] for _, figures in steps] == pytest.approx([5e-4, 1e-3, 1e-3])
 
 
 def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(start: str, tmp_path: Path) -> None:
