@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from agent.errors import SetupError
 from agent.world import World
+from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from lab.reproduce.design import MIXES, QuestionList, WorldKind
 from lab.reproduce.study import LISTED, Study
@@ -33,7 +34,7 @@ def evaluation_world(study: Study, kind: WorldKind, seed: int) -> Path:
     if not (folder / "world.json").exists():
         said = study.recipe.worlds
         number = said.seed + list(MIXES).index(kind) * _KINDS_APART + seed
-        mix, name = MIXES[kind], f"{kind}-{seed}"
+        mix, name, difficulty = MIXES[kind], f"{kind}-{seed}", said.difficulty_of(kind)
         try:
             world = make_world(
                 number,
@@ -42,12 +43,12 @@ def evaluation_world(study: Study, kind: WorldKind, seed: int) -> Path:
                 questions=said.questions_of(kind),
                 mix=mix,
                 name=name,
-                difficulty=said.difficulty_of(kind),
+                difficulty=difficulty,
             )
         except ValueError as error:
             why = f"the world {kind} cannot be made: {error}: ask fewer questions, or name more people"
             raise SetupError(why) from error
-        _write(study, world, number, "dev", folder, people=said.people)
+        _write(world, number, "dev", folder, people=said.people, difficulty=difficulty)
     return folder
 
 
@@ -64,7 +65,7 @@ def question_lists(study: Study, seed: int) -> Path:
     if not (folder / "world" / "world.json").exists():
         number = said.seed + _LISTS + seed
         world = make_world(number, split="train", people=said.list_people, questions=_FEW, difficulty=said.difficulty)
-        _write(study, world, number, "train", folder / "world", people=said.list_people)
+        _write(world, number, "train", folder / "world", people=said.list_people, difficulty=said.difficulty)
     for name, bundles in _BUNDLES.items():
         if not (folder / name / LISTED).exists():
             _build(study, seed, folder, name, bundles)
@@ -93,6 +94,6 @@ def _thinned(questions: Sequence[GoldQuestion], number: int) -> list[GoldQuestio
     return [questions[at * len(questions) // number] for at in range(number)]
 
 
-def _write(study: Study, world: World, seed: int, split: Split, folder: Path, *, people: int) -> None:
-    card = new_card(world.name, seed, split=split, people=people, difficulty=study.recipe.worlds.difficulty)
+def _write(world: World, seed: int, split: Split, folder: Path, *, people: int, difficulty: Difficulty) -> None:
+    card = new_card(world.name, seed, split=split, people=people, difficulty=difficulty)
     write_world([world], card, folder)

@@ -1,5 +1,6 @@
 """What is particular about an arm: the oracle, protocols of its own, worlds of a kind."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from agent.trace import Evidenced, Merged, Planned, Trace
 from agent.trace.io import read_traces
 from agent.world import load_world
 from lab.reproduce.behaviour import behaviour
-from lab.reproduce.design import ORACLE, SHIPPED, Arm
+from lab.reproduce.design import ORACLE, SHIPPED, Arm, WorldKind
 from lab.reproduce.evaluating import evaluate
 from lab.reproduce.papers import trainings
 from lab.reproduce.protocols import changed_protocol, protocol_name
@@ -90,6 +91,13 @@ def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tm
     assert first == again
     assert load_world(first).documents != load_world(other).documents
     assert {question.type for question in load_world(first).questions} >= {"known", "chain1"}
+
+
+@pytest.mark.parametrize("kind", ["plain", "hard", "hops"])
+def test_the_card_of_a_world_says_how_hard_it_was_made(tmp_path: Path, kind: WorldKind):
+    study = small_study(tmp_path)
+    card = json.loads((evaluation_world(study, kind, 1) / "world.json").read_text(encoding="utf-8"))
+    assert card["difficulty"] == study.recipe.worlds.difficulty_of(kind).model_dump(mode="json")
 
 
 def test_a_kind_of_world_may_be_harder_and_have_fewer_questions(tmp_path: Path):
