@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 6d3802f4ec7b406a2a7dd37d5792debef49ecae697615e182bc093f58cdc9ca0
+// Made of schema.json by tools/types.mjs; sha256 of it: e2cab631245d908c3e1304cdd7052c4041d194c0eda06c69a7ea0d161077f1da
 
 /**
  * Made by `python -m server.ui.types`.
@@ -175,6 +175,7 @@ cached: ("" | "fresh" | "stale" | "reused")
 credits: number
 usd: number
 failures: Failure[]
+lost?: string[]
 }
 /**
  * One piece of text from one source. `number` is set where it was shown to the policy.
