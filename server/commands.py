@@ -71,7 +71,7 @@ def serve(
     set_up_log(settings)
     if not retrieval_only:
         check_store(settings)
-    rules = launch.rules_of(settings)
+    rules = launch.rules_of(settings, retrieval_only=retrieval_only)
     with launch.bind(settings.host, settings.port) as listener:
         settings = settings if retrieval_only else ready(settings)
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)

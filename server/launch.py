@@ -112,18 +112,22 @@ def _far(settings: CairnSettings) -> bool:
     return (settings.is_live or bool(settings.mcp)) and settings.corpus is None
 
 
-def rules_of(settings: CairnSettings) -> Rules:
+def rules_of(settings: CairnSettings, *, retrieval_only: bool = False) -> Rules:
     """Who may ask.
+
+    Args:
+        settings: of the server.
+        retrieval_only: only sources are served, which open no store and so know no key of a client.
 
     Raises:
         SetupError: other machines could ask without a key.
     """
     local = is_loopback(settings.host)
     keyed = local or settings.insecure or bool(settings.server_key.get_secret_value())
-    if not keyed and not keys_exist(settings):
+    if not keyed and (retrieval_only or not keys_exist(settings)):
+        how = "set a key" if retrieval_only else "create keys for them (cairn key add NAME), set one"
         raise SetupError(
-            f"other machines can reach {settings.host}; create keys for them (cairn key add NAME), set one "
-            "(CAIRN_SERVER_KEY=…), or allow everyone with --insecure"
+            f"other machines can reach {settings.host}; {how} (CAIRN_SERVER_KEY=…), or allow everyone with --insecure"
         )
     hosts = LOOPBACK | {settings.host.lower()} if local else None
     return Rules(

@@ -11,7 +11,7 @@ from agent.cli import run
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.auth.keys import Keys, digest
-from server.launch import rules_of
+from server.launch import bind, rules_of
 from server.store.database import Database
 from server.store.keys import StoredKeys
 
@@ -86,3 +86,17 @@ def test_keys_of_the_store_allow_other_machines(store: str, capsys: pytest.Captu
     assert not Path(store).exists(), "looking makes no store"
     printed(capsys, "add", "laptop", "--store", store)
     assert rules_of(settings).hosts is None
+
+
+def test_sources_alone_are_not_served_to_other_machines_by_keys_that_they_do_not_know(
+    store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed(capsys, "add", "laptop", "--store", store)
+    monkeypatch.setenv("CAIRN_STORE", store)
+    with bind("0.0.0.0", 0) as taken:  # nothing could be served there, whatever the command finds
+        port = str(taken.getsockname()[1])
+        assert run(["serve", "--retrieval-only", "--host", "0.0.0.0", "--port", port]) == 1
+    said = capsys.readouterr().err
+    assert "CAIRN_SERVER_KEY" in said
+    assert "--insecure" in said
+    assert "cairn key add" not in said
