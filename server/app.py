@@ -103,8 +103,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     if service.run_manager:
         add_runs(app, service, service.run_manager)
     if service.libraries:
-        stored = service.run_manager.until_stored if service.run_manager else _at_once
-        add_libraries(app, service.libraries, runs_stored=stored)
+        add_libraries(app, service.libraries)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,
@@ -181,10 +180,6 @@ def _add_chat(app: FastAPI, service: Service) -> None:
         if body.stream:
             return service.streams(lambda put: stream_turn(turn, put))
         return json_response(await service.runs.unless_gone(request.receive, whole_turn(turn)))
-
-
-async def _at_once() -> None:
-    """No runs are kept, so none is waited for."""
 
 
 def _add_models(app: FastAPI, service: Service) -> None:

@@ -216,9 +216,7 @@ class LibraryManager:
         # The library itself goes last: where the store fails on the way, the client can try all of it again.
         for file in await self._every_file(library) if files else []:
             await self.delete_file(file)
-        if runs:
-            await self.rows.delete_runs(library.id)
-        await self.rows.delete_library(library.id)
+        await self.rows.delete_library(library.id, runs=runs)
         self._indexer.forget(library.id)
         self._folder.remove_index(library.id)
         self._settled(library.id)

@@ -1,7 +1,6 @@
 """The addresses of files and libraries: `/v1/files` and `/v1/vector_stores`, as OpenAI's clients use them."""
 
 import errno
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from agent.errors import CorpusError, SourceError
 from agent.sources.base import SearchRequest, ask
 from agent.sources.corpus.shards import BETWEEN
 from server.auth.keys import caller
-from server.http.errors import ApiError, sentence
+from server.http.errors import ApiError, bad_request, sentence
 from server.libraries.access import (
     STATES,
     After,
@@ -52,10 +51,10 @@ from server.libraries.schema import (
     NewMember,
 )
 from server.libraries.upload import keep_link, read_form
+from server.store.deleted import UnknownPlaceError
 from server.store.library_rows import LibraryRow
 
 _SEARCH_SECONDS: Final = 30.0
-RunsStored = Callable[[], Awaitable[None]]
 _UPLOAD: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -78,12 +77,13 @@ _BYTES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_libraries(app: FastAPI, manager: LibraryManager, *, runs_stored: RunsStored) -> None:
-    """Add every address of files and libraries; `runs_stored` waits until the runs that have ended are stored."""
+def add_libraries(app: FastAPI, manager: LibraryManager) -> None:
+    """Add every address of files and libraries."""
+    app.add_exception_handler(UnknownPlaceError, _on_unknown_place)
     add_batches(app, manager)
     _add_uploads(app, manager)
     _add_files(app, manager)
-    _add_library(app, manager, runs_stored)
+    _add_library(app, manager)
     _add_members(app, manager)
     _add_search(app, manager)
 
@@ -169,7 +169,7 @@ def _add_files(app: FastAPI, manager: LibraryManager) -> None:
         return DocumentText(file=FileObject.of(row), passages=shown, total=len(found))
 
 
-def _add_library(app: FastAPI, manager: LibraryManager, runs_stored: RunsStored) -> None:
+def _add_library(app: FastAPI, manager: LibraryManager) -> None:
     async def shown(*libraries: LibraryRow) -> list[LibraryObject]:
         counts = await manager.counts(libraries)
         return [
@@ -213,10 +213,7 @@ def _add_library(app: FastAPI, manager: LibraryManager, runs_stored: RunsStored)
         ] = False,
     ) -> Deleted:
         """Remove a library with its index; its files stay unless `files` says otherwise, as OpenAI has it."""
-        row = await own_library(manager, library)
-        if runs:
-            await runs_stored()  # what just ended, too, is removed
-        await manager.delete_library(row, files=files, runs=runs)
+        await manager.delete_library(await own_library(manager, library), files=files, runs=runs)
         return Deleted(id=library, object="vector_store.deleted")
 
 
@@ -282,6 +279,11 @@ def _add_search(app: FastAPI, manager: LibraryManager) -> None:
             if (member := members[passage.id.partition(BETWEEN)[0]])
         ]
         return FoundPassages(search_query=[body.query], data=data)
+
+
+async def _on_unknown_place(_: Request, _error: Exception) -> Response:
+    message = "The list cannot continue after this id, which it never had, or lost long ago; begin without 'after'."
+    return bad_request(message, param="after").response()
 
 
 def _no_room(error: OSError) -> ApiError:

@@ -22,6 +22,7 @@ from server.runs.restore import restored
 from server.runs.writer import Writer
 from server.store import NewRun, RunRow, RunStore, StepRow, StoreError
 from server.store.database import Database
+from server.store.deleted import forget
 from server.store.records import RunCommand
 from server.store.writing import PRUNED_AT_ONCE, Ended
 
@@ -119,12 +120,6 @@ class RunManager:
     def put(self, run: NewRun) -> None:
         """The same, with all that there is to say of it."""
         self._writer.keep(run)
-
-    async def until_stored(self, *, seconds: float = 5.0) -> None:
-        """Wait until the runs that have ended are stored, but not for longer."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._writer.idle.wait()
 
     async def put_away(self, run: NewRun, *, seconds: float) -> None:
         """Write down a run that ended, and wait until it is stored, so that it can be retrieved; but not for longer."""
@@ -255,6 +250,7 @@ class RunManager:
             await self._interrupt(id)
             self._orphans.discard(id)
         if self._due("prune", every=_PRUNE_SECONDS):
+            await forget(self.store.database)
             await self.store.reports.prune(days=self.retention.days, reports=self.retention.runs)
             removed = await self.store.writes.prune(days=self.retention.days, runs=self.retention.runs)
             if removed < PRUNED_AT_ONCE:

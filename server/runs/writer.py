@@ -39,9 +39,6 @@ class Writer:
         self._store = store
         self._patience_seconds = patience_seconds
         self._wake = asyncio.Event()
-        self.idle = asyncio.Event()
-        """Every run that has ended is stored."""
-        self.idle.set()
         self._task: asyncio.Task[None] | None = None
         self._live: dict[str, LiveRun] = {}
         self._ended: dict[str, tuple[LiveRun, Callable[[], object]]] = {}
@@ -68,7 +65,6 @@ class Writer:
         """The run ended; `then` is called when all of it is stored."""
         self._live.pop(run.id, None)
         self._ended[run.id] = (run, then)
-        self.idle.clear()
         if self._out_of_patience:
             run.finish()
         self._work()
@@ -76,7 +72,6 @@ class Writer:
     def keep(self, run: NewRun) -> None:
         """A run ended that no client follows."""
         self._kept[run.trace.id] = run
-        self.idle.clear()
         if len(self._kept) > _MOST_WAITING:
             lost = next(iter(self._kept))
             del self._kept[lost]
@@ -154,8 +149,6 @@ class Writer:
             self._wake.set()  # after the steps that came meanwhile, for which readers wait
         elif self._kept:
             self._work_soon(_KEPT_SECONDS)
-        if not (self._ended or self._kept):
-            self.idle.set()
 
     async def _in_time(self, transaction: Awaitable[None]) -> None:
         """Wait for it, and let readers go on where that takes longer than they should wait."""
@@ -203,7 +196,7 @@ class Writer:
             lost = {runs[0].id}
         else:
             for id in lost:
-                logger.warning("the run %s was taken by another server, which had not heard of this one", id)
+                logger.warning("the run %s was deleted, or taken by a server that had not heard of this one", id)
         for run in runs:
             if run.id in lost:
                 run.lost = True

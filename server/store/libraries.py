@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.store.database import Database
+from server.store.deleted import place_of, purge_words, remember
 from server.store.library_rows import (
     SHARD_BYTES,
     SHARD_FILES,
@@ -93,6 +94,7 @@ class LibraryRows:
             mine = MEMBERS.c.file == id
             libraries = set((await connection.execute(select(MEMBERS.c.library).where(mine))).scalars())
             await connection.execute(update(MEMBERS).where(mine).values(state="removed", why="", passages=0))
+            await remember(connection, select(FILES.c.id, FILES.c.created).where(FILES.c.id == id))
             await connection.execute(delete(FILES).where(FILES.c.id == id))
         return libraries
 
@@ -126,14 +128,25 @@ class LibraryRows:
             async with self._database.writing() as connection:
                 await connection.execute(update(LIBRARIES).where(LIBRARIES.c.id == id).values(values))
 
-    async def delete_library(self, id: str) -> bool:
-        """Remove a library; its files stay. False where there is none."""
+    async def delete_library(self, id: str, *, runs: bool = False) -> bool:
+        """Remove a library; its files stay. False where there is none.
+
+        Args:
+            id: of the library.
+            runs: whether all that is stored of the runs and reports that searched it goes, too. What of them goes on
+                is not kept when it ends.
+        """
+        mine = LIBRARIES.c.id == id
         async with self._database.writing() as connection:
+            await connection.execute(select(LIBRARIES.c.id).where(mine).with_for_update())  # `erased` waits for it
+            await remember(connection, select(LIBRARIES.c.id, LIBRARIES.c.created).where(mine), with_runs=runs)
+            if runs:
+                await self._delete_runs(connection, id)
             batches = select(BATCHES.c.id).where(BATCHES.c.library == id)
             await connection.execute(delete(BATCH_FILES).where(BATCH_FILES.c.batch.in_(batches)))
             await connection.execute(delete(BATCHES).where(BATCHES.c.library == id))
             await connection.execute(delete(MEMBERS).where(MEMBERS.c.library == id))
-            gone = await connection.execute(delete(LIBRARIES).where(LIBRARIES.c.id == id))
+            gone = await connection.execute(delete(LIBRARIES).where(mine))
             return cast(CursorResult[Any], gone).rowcount > 0
 
     async def counts(self, ids: Collection[str]) -> dict[str, Counts]:
@@ -197,7 +210,7 @@ class LibraryRows:
             query = query.where(MEMBERS.c.file.in_(select(BATCH_FILES.c.file).where(BATCH_FILES.c.batch == batch)))
         if state:
             query = query.where(MEMBERS.c.state == state)
-        rows = await self._page(query, MEMBERS, page, id="file", time="added", of=MEMBERS.c.library == library)
+        rows = await self._page(query, MEMBERS, page, id="file", time="added", library=library)
         return [_member(row) for row in rows]
 
     async def files_of(self, library: str) -> list[str]:
@@ -266,37 +279,49 @@ class LibraryRows:
                 values = {"state": member.state, "why": storable(member.why), "passages": member.passages}
                 await connection.execute(update(MEMBERS).where(mine, MEMBERS.c.state != "removed").values(values))
             for member in gone:
-                mine = and_(MEMBERS.c.library == member.library, MEMBERS.c.file == member.file)
-                await connection.execute(delete(MEMBERS).where(mine, MEMBERS.c.state == "removed"))
+                mine = and_(
+                    MEMBERS.c.library == member.library, MEMBERS.c.file == member.file, MEMBERS.c.state == "removed"
+                )
+                id = MEMBERS.c.library.concat("/").concat(MEMBERS.c.file)
+                await remember(connection, select(id, MEMBERS.c.added).where(mine))
+                await connection.execute(delete(MEMBERS).where(mine))
         return "as it is to be"
 
-    async def delete_runs(self, library: str) -> None:
-        """Remove the runs and reports that searched a library and have ended, with all that is stored of them."""
-        async with self._database.writing() as connection:
-            for table in (RUNS, REPORTS):
-                searched = table.c.libraries.contains(library, autoescape=True)
-                await connection.execute(delete(table).where(searched, table.c.state != "running"))
-            if self._database.dialect == "sqlite":  # its index of words keeps those of deleted runs until it is merged
-                await connection.exec_driver_sql("INSERT INTO run_words(run_words) VALUES ('optimize')")
-        await self._database.shrink(log=True)
+    async def _delete_runs(self, connection: AsyncConnection, library: str) -> None:
+        running = select(RUNS.c.number).where(_searched(RUNS, library), RUNS.c.state == "running")
+        in_turn = running.order_by(RUNS.c.number).with_for_update()  # or two writers wait for each other
+        await connection.execute(in_turn)
+        for table in (RUNS, REPORTS):
+            await connection.execute(delete(table).where(_searched(table, library)))
+        await purge_words(connection)
 
     async def _one(self, query: Select[Any]) -> Row[Any] | None:
         async with self._database.reading() as connection:
             return (await connection.execute(query)).first()
 
     async def _page(
-        self, query: Select[Any], table: Table, page: Page, *, id: str = "id", time: str = "created", of: Any = None
+        self, query: Select[Any], table: Table, page: Page, *, id: str = "id", time: str = "created", library: str = ""
     ) -> Sequence[Row[Any]]:
-        """The rows of a list behind those of the page before; none where its last row is gone."""
-        ids, times = table.c[id], table.c[time]
-        if page.after:
-            before = select(times).where(ids == page.after)
-            at = (before if of is None else before.where(of)).scalar_subquery()
-            further = (times > at, ids > page.after) if page.oldest_first else (times < at, ids < page.after)
-            query = query.where(or_(further[0], and_(times == at, further[1])))
+        """The rows of a list behind those of the page before, also where its last row was deleted since.
+
+        Raises:
+            UnknownPlaceError: there is no such row, nor was there lately.
+        """
+        ids, times, after = table.c[id], table.c[time], storable(page.after)
         order = (times, ids) if page.oldest_first else (times.desc(), ids.desc())
         async with self._database.reading() as connection:
+            if after:
+                there = select(times).where(ids == after, *((table.c.library == library,) if library else ()))
+                at = (await connection.execute(there)).scalar_one_or_none()
+                if at is None:
+                    at = await place_of(connection, f"{library}/{after}" if library else after)
+                further = (times > at, ids > after) if page.oldest_first else (times < at, ids < after)
+                query = query.where(or_(further[0], and_(times == at, further[1])))
             return (await connection.execute(query.order_by(*order).limit(page.limit))).all()
+
+
+def _searched(table: Table, library: str) -> ColumnElement[bool]:
+    return table.c.libraries.contains(library, autoescape=True)
 
 
 def _used(key_id: str) -> Select[int, Any]:

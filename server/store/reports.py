@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.outbound.numbers import amount
 from server.store.database import Database
+from server.store.deleted import erased
 from server.store.reading import LAST_SECOND
 from server.store.records import RunCommand
 from server.store.serial import read_text, storable
@@ -82,6 +83,8 @@ class StoredReports:
     async def save(self, id: str, report: str, figures: str, *, state: str = "running") -> None:
         """Write a report as it is now; with another state it has ended, and nothing is written of it any more.
 
+        One that began while a library that it searches was deleted with its reports is removed.
+
         Raises:
             StoreError: it was not written.
         """
@@ -89,8 +92,13 @@ class StoredReports:
         if state != "running":
             values |= {"ended": self._now, "lease_until": 0, "command": ""}
         mine = update(REPORTS).where(REPORTS.c.id == id, *self._unended)
+        libraries = select(REPORTS.c.libraries).where(REPORTS.c.id == id)
         async with self._database.writing() as connection:
-            await connection.execute(mine.values({"ended": None, **values}))
+            searched = read_text((await connection.execute(libraries)).scalar_one_or_none() or "")
+            if await erased(connection, searched.split()):
+                await connection.execute(delete(REPORTS).where(REPORTS.c.id == id))
+            else:
+                await connection.execute(mine.values({"ended": None, **values}))
 
     async def renew(self, ids: Collection[str]) -> dict[str, RunCommand]:
         """Hold on to these reports; gives what others request of them.

@@ -165,6 +165,16 @@ BATCH_FILES: Final = Table(
     Column("file", Text, primary_key=True),
 )
 
+DELETED: Final = Table(
+    "deleted",
+    METADATA,
+    Column("id", Text, primary_key=True),  # of a file or a library; LIBRARY/FILE of a file that was in one
+    Column("place", Float, nullable=False),  # what lists were ordered by
+    Column("with_runs", Integer, nullable=False, server_default="0"),  # a library's: what searched it is not kept
+    Column("deleted", Float, nullable=False),
+)
+"""What was deleted within the last days: lists go on behind it, and runs that end later know of it."""
+
 _NOW: Final = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
     "postgresql": "extract(epoch from clock_timestamp())::float8",

@@ -1,6 +1,6 @@
 """What is written about runs. Each call is one transaction; a run is written by the process that holds its lease."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agent.trace import Trace
 from server.http.encoding import dumped
 from server.store.database import Database
+from server.store.deleted import erased, purge_words
 from server.store.records import NewRun, OpenBlock, Origin, RunCommand, StepRow, figures_of
 from server.store.serial import storable
 from server.store.tables import EVENTS, RUNS, now
@@ -94,30 +95,40 @@ class RunWrites:
     async def finish(self, ended: Sequence[Ended]) -> None:
         """Runs ended; each gets its trace. What another process wrote of it, when our lease ran out, is replaced.
 
+        One that began while a library that it searches was deleted with its runs is removed.
+
         Raises:
             StoreError: nothing of it was written.
         """
         async with self._database.writing() as connection:
+            gone = await erased(connection, _searched_by(run.trace for run in ended))
             rows = select(RUNS.c.id, RUNS.c.owner).where(RUNS.c.id.in_([run.trace.id for run in ended]))
             in_turn = await connection.execute(rows.order_by(RUNS.c.number).with_for_update())
             owners: dict[str, str] = {row.id: row.owner for row in in_turn}
             for run in ended:
-                await self._finish(connection, run, owner=owners.get(run.trace.id))
+                await self._finish(connection, run, owner=owners.get(run.trace.id), gone=gone)
+            if gone:
+                await purge_words(connection)
 
     async def keep(self, traces: Sequence[tuple[NewRun, str]]) -> None:
         """Runs that no client followed by their id, when they have ended; each with its trace as JSON.
+
+        Those that searched a library which was deleted with its runs are not kept.
 
         Raises:
             StoreError: nothing of it was written.
         """
         times = {"created": self._now - bindparam("took"), "ended": self._now}
         into = self._insert(RUNS).values(times).on_conflict_do_nothing(index_elements=["id"])
-        rows = [
-            _described(run, origin="v1", trace=trace) | _figures(run.trace) | {"took": run.trace.timings.total}
-            for run, trace in traces
-        ]
         async with self._database.writing() as connection:
-            await connection.execute(into, rows)  # at once: each statement waits for a turn of a loop that is busy
+            gone = await erased(connection, _searched_by(run.trace for run, _ in traces))
+            rows = [
+                _described(run, origin="v1", trace=trace) | _figures(run.trace) | {"took": run.trace.timings.total}
+                for run, trace in traces
+                if gone.isdisjoint(run.trace.libraries)
+            ]
+            if rows:
+                await connection.execute(into, rows)  # at once: each statement waits for a turn of a loop that is busy
 
     async def renew(self, runs: Collection[str]) -> dict[str, RunCommand]:
         """Hold on to these runs of this process; gives what others request of them, by run.
@@ -222,8 +233,11 @@ class RunWrites:
             gone = await connection.execute(delete(RUNS).where(RUNS.c.number.in_(numbers)))
             return cast(CursorResult[Any], gone).rowcount
 
-    async def _finish(self, connection: AsyncConnection, run: Ended, *, owner: str | None) -> None:
+    async def _finish(self, connection: AsyncConnection, run: Ended, *, owner: str | None, gone: Set[str]) -> None:
         if owner is None or (run.claimed and owner != self._owner):
+            return
+        if not gone.isdisjoint(run.trace.libraries):
+            await connection.execute(delete(RUNS).where(RUNS.c.id == run.trace.id))
             return
         stored = run.stored
         if owner != self._owner:
@@ -263,6 +277,10 @@ class RunWrites:
             RUNS.c.owner == self._owner, RUNS.c.state == "running", RUNS.c.wish != ""
         )
         return {row.id: row.wish for row in await connection.execute(commanded)}
+
+
+def _searched_by(traces: Iterable[Trace]) -> set[str]:
+    return {library for trace in traces for library in trace.libraries}
 
 
 def _described(run: NewRun, *, origin: Origin, trace: str) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def test_a_library_whose_deletion_failed_still_works_and_can_be_deleted(
     rows = service.libraries.rows
     delete = rows.delete_library
 
-    async def full(id: str) -> bool:
+    async def full(id: str, *, runs: bool = False) -> bool:
         monkeypatch.setattr(rows, "delete_library", delete)
         raise StoreError("full", "")
 

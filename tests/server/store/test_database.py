@@ -77,7 +77,7 @@ def test_an_older_database_is_upgraded_and_keeps_what_it_holds(tmp_path: Path):
         await database.aclose()
         return tuple(kept), version
 
-    assert asyncio.run(main()) == (("a", "Why?"), "0006")
+    assert asyncio.run(main()) == (("a", "Why?"), "0007")
 
 
 def test_a_database_of_a_newer_cairn_is_refused_and_not_touched(location: str):

@@ -3,13 +3,17 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
 from server.http.encoding import dumped
-from server.store import RunStore
+from server.store import NewRun, RunStore
 from server.store.database import Database
+from server.store.deleted import UnknownPlaceError, forget
+from server.store.library_rows import LibraryRow, Page
 from server.store.reading import RunQuery
 from server.store.records import OpenBlock
+from server.store.reports import NewReport
 from server.store.writing import Ended, Gained
 from tests.server.store.test_runs import answered, new_run, thought, with_stores
 
@@ -83,6 +87,65 @@ def test_runs_that_end_while_leases_are_renewed_wait_for_no_deadlock(location: s
         work = [one.writes.finish(ended), one.writes.append(gained), *(one.writes.renew(ids) for _ in range(4))]
         await asyncio.gather(*work)
         assert {row.state for row in await other.reads.list(RunQuery(), limit=50)} == {"answered"}
+
+    with_stores(location, test)
+
+
+def searching(id: str, library: str) -> NewRun:
+    run = new_run(id)
+    run.trace.libraries = (library,)
+    return run
+
+
+async def library(store: RunStore, id: str) -> None:
+    await store.libraries.add_library(LibraryRow(id, "Films"))
+
+
+def test_what_is_stored_while_its_library_is_deleted_with_its_runs_goes_along_or_is_not_kept(location: str):
+    async def test(one: RunStore, other: RunStore) -> None:
+        for at in range(20):
+            await library(one, f"vs_{at}")
+        run = searching("before", "vs_0")
+        await one.writes.begin(run)
+        kept = [searching(f"r{at:02}", f"vs_{at}") for at in range(20)]
+        work = [one.writes.keep([(new, dumped(new.trace))]) for new in kept]
+        work += [one.writes.finish([Ended(answered(run, "So."), [], stored=0)])]
+        gone = [other.libraries.delete_library(f"vs_{at}", runs=True) for at in range(20)]
+        await asyncio.gather(*work, *gone)
+        assert await other.reads.list(RunQuery(), limit=50) == []
+
+    with_stores(location, test)
+
+
+def test_a_run_or_report_that_begins_as_its_library_is_deleted_is_not_kept_unless_the_runs_stay(location: str):
+    async def test(one: RunStore, other: RunStore) -> None:
+        for id, runs in (("vs_gone", True), ("vs_only", False)):
+            await library(one, id)
+            await other.libraries.delete_library(id, runs=runs)
+            run = searching(f"run_of_{id}", id)
+            await one.writes.begin(run)
+            await one.writes.finish([Ended(answered(run, "So."), [], stored=0)])
+            await one.reports.begin(NewReport(f"report_of_{id}", "Why?", "", "{}", (id,)))
+            await one.reports.save(f"report_of_{id}", "{}", "{}", state="answered")
+        assert [row.id for row in await other.reads.list(RunQuery(), limit=9)] == ["run_of_vs_only"]
+        reports = await other.reports.list(key_id=None, before=None, limit=9)
+        assert [row.id for row in reports] == ["report_of_vs_only"]
+
+    with_stores(location, test)
+
+
+def test_a_list_goes_on_behind_what_was_deleted_until_that_is_forgotten(location: str, monkeypatch: pytest.MonkeyPatch):
+    async def test(one: RunStore, other: RunStore) -> None:
+        for id in ("vs_a", "vs_b", "vs_c"):
+            await library(one, id)
+        await one.libraries.delete_library("vs_b")
+        behind = Page(after="vs_b", oldest_first=True)
+        await forget(other.database)
+        assert [row.id for row in await other.libraries.libraries(behind, key_id=None)] == ["vs_c"]
+        monkeypatch.setattr("server.store.deleted._DAYS", -1)
+        await forget(other.database)
+        with pytest.raises(UnknownPlaceError):
+            await other.libraries.libraries(behind, key_id=None)
 
     with_stores(location, test)
 
