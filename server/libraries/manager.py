@@ -2,34 +2,29 @@
 
 import asyncio
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Protocol
 
-from agent.errors import CorpusError
 from agent.sources.base import LibrarySource
 from agent.sources.bm25 import Rows
 from agent.sources.corpus.documents import StoredPassage
-from agent.sources.corpus.folder import CARD
 from agent.sources.corpus.shards import IndexShard, ShardedSource
 from agent.sources.pages.fetch import Fetcher
 from server.auth.keys import caller
 from server.http.errors import ApiError, bad_request
 from server.libraries.folder import LibraryFolder, Upload, new_id
 from server.libraries.indexing import Indexer, IndexProgress
+from server.libraries.shards import CurrentSource, OpenShards
 from server.store import RunStore, StoreError
 from server.store.libraries import LibraryRows
 from server.store.library_rows import Attributes, Counts, FileRow, LibraryRow, Page
 
 logger = logging.getLogger(__name__)
 
-_OPEN: Final = 256
-"""Shards that stay open."""
 _RETRY_SECONDS: Final = 5.0
 ALL: Final = "all"
 _MOST: Final = 100
@@ -75,11 +70,8 @@ class LibraryManager:
         self.batches = store.batches
         self.quota = quota or Quota()
         self._store, self._folder = store, folder
-        self._indexer = Indexer(self.rows, folder, settled=self._settled)
-        self._shards: OrderedDict[str, IndexShard] = OrderedDict()
-        """By their folders and when these were built, the last used last."""
-        self._lock = threading.Lock()
-        """Of the open shards: searches open them in threads."""
+        self._shards = OpenShards(folder)
+        self._indexer = Indexer(self.rows, folder, settled=self._shards.forget)
         self._opening: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -219,7 +211,7 @@ class LibraryManager:
         await self.rows.delete_library(library.id, runs=runs)
         self._indexer.forget(library.id)
         self._folder.remove_index(library.id)
-        self._settled(library.id)
+        self._shards.forget(library.id)
         await self._store.database.shrink(log=True)
 
     async def _every_file(self, library: LibraryRow) -> list[FileRow]:
@@ -310,17 +302,26 @@ class LibraryManager:
         Raises:
             StoreError: it cannot be seen which files they have.
         """
-        removed, named = await self.rows.removed(libraries), frozenset(files) or None
+        named, wanted = frozenset(files) or None, dict[str, frozenset[str] | None]()
+        for library in libraries:
+            keep = filters.get(library, filters.get(ALL))
+            if keep is None:
+                wanted[library] = named
+            else:
+                fit = {id for id, said in (await self.rows.attributes(library)).items() if keep.fits(said)}
+                wanted[library] = frozenset(fit if named is None else fit & named)
+        opened = partial(self._opened, wanted)
+        return CurrentSource(await opened(), opened)
+
+    async def _opened(self, wanted: Mapping[str, frozenset[str] | None]) -> ShardedSource:
+        """These files of each library, or all of them; what was deleted is left out."""
+        removed = await self.rows.removed(wanted)  # before shards are opened, which may be built without it since
         shards: list[IndexShard] = []
         within: list[Rows | None] = []
-        for library in libraries:
-            wanted, keep = named, filters.get(library, filters.get(ALL))
-            if keep is not None:
-                fit = {id for id, said in (await self.rows.attributes(library)).items() if keep.fits(said)}
-                wanted = frozenset(fit if named is None else fit & named)
-            opened = await asyncio.to_thread(self._open_shards, library)
+        for library, hidden in removed.items():
+            opened = await asyncio.to_thread(self._shards.of, library)
             shards += opened
-            within += [shard.within(wanted, removed[library]) for shard in opened]
+            within += [shard.within(wanted[library], hidden) for shard in opened]
         return ShardedSource(shards, within=within)
 
     async def passages(self, file: str) -> list[StoredPassage]:
@@ -330,42 +331,10 @@ class LibraryManager:
             StoreError, CorpusError: they cannot be read.
         """
         for library in await self.rows.holding(file):
-            for shard in await asyncio.to_thread(self._open_shards, library):
+            for shard in await asyncio.to_thread(self._shards.of, library):
                 if found := await asyncio.to_thread(_passages_of, shard, file):
                     return found
         return []
-
-    def _open_shards(self, library: str) -> list[IndexShard]:
-        """The shards of a library, opened once and again where one was built; a damaged one is left out, and said."""
-        folder = self._folder.shards(library)
-        numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
-        found: list[IndexShard] = []
-        for number in numbers:
-            with suppress(FileNotFoundError):  # it was removed just now
-                place = self._folder.shard(library, number)
-                state = (place / CARD).stat()
-                try:
-                    found.append(self._open_shard(f"{place} {state.st_ino} {state.st_mtime_ns}", library, number))
-                except CorpusError as error:
-                    logger.warning("a part of library %s cannot be searched: %s", library, error)
-        return found
-
-    def _open_shard(self, key: str, library: str, number: int) -> IndexShard:
-        with self._lock:
-            shard = self._shards.pop(key, None)
-        shard = shard or IndexShard(self._folder.shard(library, number))
-        with self._lock:
-            self._shards[key] = shard
-            while len(self._shards) > _OPEN:
-                self._shards.popitem(last=False)
-        return shard
-
-    def _settled(self, library: str) -> None:
-        """What is open of a library may be an older state: it is opened again when it is searched."""
-        folder = f"{self._folder.shards(library)}/"
-        with self._lock:
-            for key in [key for key in self._shards if key.startswith(folder)]:
-                del self._shards[key]
 
 
 def _passages_of(shard: IndexShard, file: str) -> list[StoredPassage]:

@@ -220,13 +220,14 @@ class LibraryRows:
             return list((await connection.execute(query)).scalars())
 
     async def removed(self, ids: Collection[str]) -> dict[str, set[str]]:
-        """The files of each library that may be in its index still, and must not be found any more."""
-        of_them = (MEMBERS.c.library.in_(ids), MEMBERS.c.state.in_(("removed", "cancelled")))
-        found: dict[str, set[str]] = {id: set() for id in ids}
+        """The files of each library that is there which may be in its index still, and must not be found any more."""
+        gone = and_(MEMBERS.c.library == LIBRARIES.c.id, MEMBERS.c.state.in_(("removed", "cancelled")))
+        query = select(LIBRARIES.c.id, MEMBERS.c.file).outerjoin(MEMBERS, gone).where(LIBRARIES.c.id.in_(ids))
+        found: dict[str, set[str]] = {}
         async with self._database.reading() as connection:
-            for library, file in await connection.execute(select(MEMBERS.c.library, MEMBERS.c.file).where(*of_them)):
-                found[library].add(file)
-        return found
+            for library, file in await connection.execute(query):
+                found.setdefault(library, set()).update(() if file is None else (file,))
+        return {id: found[id] for id in ids if id in found}
 
     async def attributes(self, library: str) -> dict[str, Attributes]:
         """Of each of its files that can be found."""

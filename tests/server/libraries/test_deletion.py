@@ -116,6 +116,36 @@ def test_what_goes_on_while_its_library_is_deleted_with_its_runs_is_not_kept(tmp
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("how", ["chat", "report"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_search_that_begins_after_a_deletion_finds_nothing_of_it(tmp_path: Path, how: str, whole: bool):
+    policy, service = paused(tmp_path, before=0)
+
+    async def main() -> None:
+        async with client_of(service) as client:
+            library = await library_of(client, ("secret.md", TEXT), ("falls.md", FALLS))
+            answer = asyncio.create_task(begun(client, how, library.id))
+            await policy.reached.wait()
+            if whole:
+                await client.vector_stores.delete(library.id)
+            else:
+                await client.files.delete((await client.files.list(order="asc")).data[0].id)
+                await settled(client, library.id)
+
+                async def rebuilt() -> bool:
+                    return not holding(tmp_path / "libraries", SECRET.encode())
+
+                await until(rebuilt)
+            policy.goes_on.set()
+            said = await answer
+            found = said.model_dump_json() if how == "chat" else str(said["report"])
+            assert SECRET not in found
+            if how == "chat":
+                assert len(said.model_extra["search_results"]) == (0 if whole else 1)
+
+    asyncio.run(main())
+
+
 def test_a_list_whose_last_row_is_deleted_goes_on(tmp_path: Path):
     async def main() -> None:
         service = with_libraries(tmp_path)
