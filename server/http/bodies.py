@@ -77,6 +77,15 @@ _NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _DRAINED_BYTES: Final = 32 * 1024 * 1024
 
 
+async def drain(receive: Receive) -> None:
+    """Read and drop the rest of a body that is refused, as far as that is not too much: its client hears why then."""
+    left, more = _DRAINED_BYTES, True
+    while more and left > 0:
+        message = await receive()
+        more = message.get("more_body", False)
+        left -= len(message.get("body", b""))
+
+
 def capped(receive: Receive, *, most_bytes: int, seconds: float) -> Receive:
     """A body that is larger, or not there in time, raises `ApiError` where it is read.
 
@@ -111,9 +120,8 @@ def capped(receive: Receive, *, most_bytes: int, seconds: float) -> Receive:
         if total <= most_bytes:
             whole = not message.get("more_body", False)
             return message
-        while message.get("more_body", False) and total <= most_bytes + _DRAINED_BYTES:
-            message = await receive_in_time()
-            total += len(message.get("body", b""))
+        if message.get("more_body", False):
+            await drain(receive_in_time)
         raise ApiError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             f"The body is larger than {most_bytes:,} bytes; shorten the question, and put long texts into an index.",

@@ -12,6 +12,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.types import Message, Receive
 
 from agent.sources.pages.errors import PageError
+from server.http.bodies import drain
 from server.http.errors import ApiError, bad_request
 from server.http.stream import ClientGone
 from server.libraries.folder import NAME_CHARS, Upload, plain_name
@@ -134,12 +135,13 @@ async def read_form(receive: Receive, content_type: str, upload: Upload, *, most
             raise bad_request(f"The body cannot be read as a form ({error}); {_HOW}.", code="invalid_body") from error
         data, reader.data = b"".join(reader.data), []
         if upload.bytes + len(data) > most_bytes:
+            if more:
+                await drain(partial(_next, receive))
             raise ApiError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"The file is larger than {most_bytes:,} bytes; split it, or ask the operator for a larger file_bytes.",
                 code="file_too_large",
                 param="file",
-                headers={"connection": "close"},
             )
         await upload.write(data)
     if not reader.whole:

@@ -225,6 +225,17 @@ def test_a_share_that_is_full_takes_no_more(tmp_path: Path):
     assert sorted(path.stat().st_size for path in (tmp_path / "libraries" / "files").iterdir()) == [40, 60]
 
 
+@pytest.mark.parametrize("mebibytes", [8, 40])
+def test_a_client_hears_that_its_file_is_too_large(tmp_path: Path, mebibytes: int):
+    async def work(client: AsyncOpenAI) -> None:
+        with pytest.raises(APIStatusError, match="larger than 100 bytes") as large:
+            await client.files.create(file=("a.txt", bytes(mebibytes << 20)), purpose="user_data")
+        assert large.value.status_code == 413
+        await client.files.create(file=("b.txt", b"small"), purpose="user_data")
+
+    use(work, with_libraries(tmp_path, quota=Quota(file_bytes=100)))
+
+
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
