@@ -149,13 +149,13 @@ class LibraryManager:
         Raises:
             ApiError: with what is full.
         """
+        if not (self.quota.files and self.quota.bytes):
+            raise _over_quota("This server takes no files; its operator can allow them (library_bytes, library_files).")
         files, size = await self.rows.used(key_id=key_id)
         if files >= self.quota.files or size >= self.quota.bytes:
-            raise ApiError(
-                HTTPStatus.INSUFFICIENT_STORAGE,
+            raise _over_quota(
                 f"Your {files:,} files of {size:,} bytes fill your share ({self.quota.files:,} files, "
-                f"{self.quota.bytes:,} bytes); delete some first.",
-                code="quota_exceeded",
+                f"{self.quota.bytes:,} bytes); delete some first."
             )
 
     async def keep(self, upload: Upload, name: str, *, key_id: str, purpose: str = "", url: str = "") -> FileRow:
@@ -170,11 +170,9 @@ class LibraryManager:
             if kept := await self.rows.add_file(file, most_files=self.quota.files, most_bytes=self.quota.bytes):
                 return kept
             files, size = await self.rows.used(key_id=key_id)
-            raise ApiError(
-                HTTPStatus.INSUFFICIENT_STORAGE,
+            raise _over_quota(
                 f"The file has {upload.bytes:,} bytes, and of your share {max(0, self.quota.bytes - size):,} bytes and "
-                f"{max(0, self.quota.files - files):,} files are left; delete other files first.",
-                code="quota_exceeded",
+                f"{max(0, self.quota.files - files):,} files are left; delete other files first."
             )
         except BaseException:
             self._folder.remove_file(file.id, name)
@@ -335,6 +333,10 @@ class LibraryManager:
                 if found := await asyncio.to_thread(_passages_of, shard, file):
                     return found
         return []
+
+
+def _over_quota(message: str) -> ApiError:
+    return ApiError(HTTPStatus.FORBIDDEN, message, code="quota_exceeded")  # of a 5xx, clients send the file again
 
 
 def _passages_of(shard: IndexShard, file: str) -> list[StoredPassage]:

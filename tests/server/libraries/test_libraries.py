@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
+from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, PermissionDeniedError
 from pydantic import SecretStr
 
 from agent.trace import Trace
@@ -213,7 +213,7 @@ def test_a_share_that_is_full_takes_no_more(tmp_path: Path):
         await client.files.create(file=("a.txt", b"x" * 60), purpose="user_data")
         with pytest.raises(APIStatusError, match="40 bytes and") as full:
             await client.files.create(file=("b.txt", b"x" * 50), purpose="user_data")
-        assert full.value.status_code == 507
+        assert (full.value.status_code, full.value.code) == (403, "quota_exceeded")
         with pytest.raises(APIStatusError, match="larger than 100 bytes") as large:
             await client.files.create(file=("c.txt", b"x" * 101), purpose="user_data")
         assert large.value.status_code == 413
@@ -223,6 +223,15 @@ def test_a_share_that_is_full_takes_no_more(tmp_path: Path):
 
     use(work, with_libraries(tmp_path, quota=Quota(file_bytes=100, bytes=100)))
     assert sorted(path.stat().st_size for path in (tmp_path / "libraries" / "files").iterdir()) == [40, 60]
+
+
+@pytest.mark.parametrize("quota", [Quota(bytes=0), Quota(files=0)])
+def test_a_server_without_a_share_for_anyone_says_that_it_takes_no_files(tmp_path: Path, quota: Quota):
+    async def work(client: AsyncOpenAI) -> None:
+        with pytest.raises(PermissionDeniedError, match="takes no files"):
+            await client.files.create(file=("a.txt", b"x"), purpose="user_data")
+
+    use(work, with_libraries(tmp_path, quota=quota))
 
 
 @pytest.mark.parametrize("mebibytes", [8, 40])
