@@ -8,7 +8,7 @@ from fastapi import Path, Query
 
 from server.auth.keys import caller
 from server.http.errors import ApiError
-from server.libraries.manager import LibraryManager
+from server.libraries.manager import LibraryManager, no_file
 from server.store.library_rows import FileRow, LibraryRow, Member, MemberState, Page
 
 STATES: Final[dict[str, MemberState]] = {
@@ -55,7 +55,7 @@ async def own_file(manager: LibraryManager, id: str, *, param: str = "file") -> 
     """
     row = await manager.rows.file(id, key_id=key_of_caller())
     if row is None:
-        raise ApiError(HTTPStatus.NOT_FOUND, f"There is no file {id!r}.", param=param, code="file_not_found")
+        raise no_file(id, param=param)
     return row
 
 

@@ -213,7 +213,7 @@ class LibraryManager:
         await self._store.database.shrink(log=True)
 
     async def _every_file(self, library: LibraryRow) -> list[FileRow]:
-        found = [await self.rows.file(id, key_id=library.key_id) for id in await self.rows.files_of(library.id)]
+        found = [await self.rows.file(id, key_id=library.key_id) for id in await self.rows.files_of([library.id])]
         return [file for file in found if file is not None]
 
     async def add(self, library: str, file: FileRow, attributes: Attributes | None = None) -> None:
@@ -269,7 +269,8 @@ class LibraryManager:
             filters: of the files of a library, by its id.
 
         Raises:
-            ApiError: one of the libraries is not there, or there are none. StoreError: they could not be looked for.
+            ApiError: one of the libraries or files is not there, there are none, or a file is in none of the libraries.
+            StoreError: they could not be looked for.
         """
         key = caller().key or None
         named = list(dict.fromkeys(libraries or (ALL,)))
@@ -280,7 +281,18 @@ class LibraryManager:
         if not rows:
             raise bad_request("You have no library yet; make one with POST /v1/vector_stores.", param="libraries")
         ids = tuple(row.id for row in rows)
+        if files:
+            await self._check_files(files, ids, key_id=key)
         return ids, await self.source(ids, files, filters=filters)
+
+    async def _check_files(self, files: Sequence[str], libraries: Sequence[str], *, key_id: str | None) -> None:
+        there = set(await self.rows.files_of(libraries, among=files))
+        for id in files:
+            if id in there:
+                continue
+            if await self.rows.file(id, key_id=key_id) is None:
+                raise no_file(id, param="files")
+            raise bad_request(f"The file {id!r} is in none of these libraries; put it into one first.", param="files")
 
     async def _every_library(self, key: str | None) -> list[LibraryRow]:
         rows: list[LibraryRow] = []
@@ -333,6 +345,10 @@ class LibraryManager:
                 if found := await asyncio.to_thread(_passages_of, shard, file):
                     return found
         return []
+
+
+def no_file(id: str, *, param: str = "file") -> ApiError:
+    return ApiError(HTTPStatus.NOT_FOUND, f"There is no file {id!r}.", param=param, code="file_not_found")
 
 
 def _over_quota(message: str) -> ApiError:

@@ -68,7 +68,7 @@ class LibraryRows:
 
     async def file(self, id: str, *, key_id: str | None) -> FileRow | None:
         """One file, where it was uploaded with this key; None as the key: with any."""
-        row = await self._one(_of_key(select(FILES).where(FILES.c.id == id), FILES, key_id))
+        row = await self._one(_of_key(select(FILES).where(FILES.c.id == storable(id)), FILES, key_id))
         return _file(row) if row else None
 
     async def files(self, page: Page, *, key_id: str | None, purpose: str = "") -> list[FileRow]:
@@ -213,9 +213,11 @@ class LibraryRows:
         rows = await self._page(query, MEMBERS, page, id="file", time="added", library=library)
         return [_member(row) for row in rows]
 
-    async def files_of(self, library: str) -> list[str]:
-        """The ids of all its files."""
-        query = select(MEMBERS.c.file).where(MEMBERS.c.library == library, MEMBERS.c.state != "removed")
+    async def files_of(self, libraries: Collection[str], *, among: Collection[str] | None = None) -> list[str]:
+        """The ids of all files of these libraries, or of those among these ids."""
+        query = select(MEMBERS.c.file).where(MEMBERS.c.library.in_(libraries), MEMBERS.c.state != "removed")
+        if among is not None:
+            query = query.where(MEMBERS.c.file.in_([storable(id) for id in among]))
         async with self._database.reading() as connection:
             return list((await connection.execute(query)).scalars())
 

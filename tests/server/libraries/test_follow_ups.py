@@ -26,6 +26,9 @@ def test_searches_are_used_again_only_over_the_same_files(tmp_path: Path):
         assert not await reused(libraries=[library.id])
         assert not await reused(**same, sources=["web"])
         assert not await reused()
+        same = {"libraries": [library.id]}
+        first = await researched(client, **same)
+        assert await reused(**same)
         await client.files.delete(falls)
         assert not await reused(**same)
 

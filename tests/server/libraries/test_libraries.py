@@ -109,6 +109,13 @@ def test_an_answer_comes_from_the_named_library_or_file(tmp_path: Path):
         assert await passages() == {"web:Lina Orr"}
         with pytest.raises(NotFoundError, match="no library"):
             await passages(libraries=["vs_" + "0" * 24])
+        for wrong in ("file-" + "0" * 24, "nonsense"):
+            with pytest.raises(NotFoundError, match="no file") as unknown:
+                await passages(files=[falls, wrong])
+            assert (unknown.value.code, unknown.value.param) == ("file_not_found", "files")
+        empty = await client.vector_stores.create(name="empty")
+        with pytest.raises(BadRequestError, match="put it into one first"):
+            await passages(libraries=[empty.id], files=[falls])
 
     use(work, replace(with_libraries(tmp_path, make_service((PLAN, ANSWER))), keep=traces.append))
 
