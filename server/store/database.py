@@ -4,6 +4,7 @@ Its queries are written elsewhere. Whatever it raises leaves as `StoreError`.
 """
 
 import asyncio
+import re
 import sqlite3
 import time
 from collections.abc import AsyncGenerator
@@ -11,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from alembic import command
@@ -30,6 +32,14 @@ from server.store.errors import StoreError, typed_errors
 from server.store.serial import read_text
 
 MEMORY: Final = "memory"
+_TAKEN: Final = frozenset(
+    {"sslmode", "ssl", "host", "port", "target_session_attrs", "passfile", "gsslib", "krbsrvname"}
+)
+"""Members of a PostgreSQL's URL that the driver takes by their names …"""
+_IN_DSN: Final = frozenset("application_name sslrootcert sslcert sslkey sslcrl sslpassword".split())
+"""… those that it reads in a URL of its own …"""
+_IGNORED: Final = frozenset({"channel_binding", "pgbouncer"})
+"""… and those of other clients, which hosts put into the URLs that they hand out: the driver does without them."""
 _LOCK: Final = 7223160410
 """Of PostgreSQL's advisory locks: one process at a time migrates."""
 _WRITES: Final = "cairn_writes"
@@ -77,10 +87,28 @@ def url_of(store: str) -> URL:
         case "postgresql" | "postgres":
             if find_spec("asyncpg") is None:
                 raise SetupError("PostgreSQL needs one more package: pip install 'cairn-search[postgres]'")
-            query = {("ssl" if name == "sslmode" else name): value for name, value in url.query.items()}
+            if unknown := url.query.keys() - _TAKEN - _IN_DSN - _IGNORED - {"connect_timeout"}:
+                named = ", ".join(sorted(unknown))
+                raise SetupError(f"the store's URL has {named}, which Cairn does not know; leave it out")
+            query = {("ssl" if name == "sslmode" else name): url.query[name] for name in url.query if name in _TAKEN}
             return url.set(drivername="postgresql+asyncpg", query=query)
         case other:
             raise SetupError(f"the store cannot be {other}; name a file, or a database as postgresql://host/database")
+
+
+def _connect_args(store: str) -> dict[str, Any]:
+    """What the driver takes beside the URL that `url_of` makes of a PostgreSQL's.
+
+    Raises:
+        SetupError: a member of the URL is wrong.
+    """
+    given = {name: value if isinstance(value, str) else value[-1] for name, value in make_url(store).query.items()}
+    seconds = given.get("connect_timeout", "10")
+    if not re.fullmatch(r"\d{1,6}", seconds, re.ASCII):
+        raise SetupError("connect_timeout of the store's URL is no whole number of seconds; write it as 10")
+    args: dict[str, Any] = {"timeout": int(seconds) or None, "command_timeout": 30}
+    read_by_driver = {name: value for name, value in given.items() if name in _IN_DSN}
+    return args | ({"dsn": f"postgresql://?{urlencode(read_by_driver)}"} if read_by_driver else {})
 
 
 class Database:
@@ -100,7 +128,8 @@ class Database:
         self.url = url_of(store)
         self.dialect = self.url.get_backend_name()
         self.file = Path(self.url.database or "") if self.dialect == "sqlite" and store != MEMORY else None
-        self._engine: AsyncEngine = _engine(self.url, connections=1 if store == MEMORY else connections)
+        args = _connect_args(store) if self.dialect == "postgresql" else {"factory": _Unlocking}
+        self._engine: AsyncEngine = _engine(self.url, connections=1 if store == MEMORY else connections, args=args)
         self._busy_seconds = busy_seconds
         self._prepare()
         postgres = self.dialect == "postgresql"
@@ -234,17 +263,16 @@ class _Unlocking(sqlite3.Connection):
         super().close()
 
 
-def _engine(url: URL, *, connections: int) -> AsyncEngine:
-    postgres = url.get_backend_name() == "postgresql"
+def _engine(url: URL, *, connections: int, args: dict[str, Any]) -> AsyncEngine:
     return create_async_engine(
         url,
         poolclass=AsyncAdaptedQueuePool,
         pool_size=connections,
         max_overflow=0,
         pool_timeout=30,
-        pool_pre_ping=postgres,
+        pool_pre_ping=url.get_backend_name() == "postgresql",
         hide_parameters=True,
-        connect_args={"timeout": 10, "command_timeout": 30} if postgres else {"factory": _Unlocking},
+        connect_args=args,
     )
 
 

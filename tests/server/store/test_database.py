@@ -28,6 +28,38 @@ def test_a_setting_names_a_file_a_memory_or_a_server():
     assert "secret" not in Database("postgresql://me:secret@host/cairn").name
 
 
+def test_members_that_hosts_put_into_urls_are_taken(postgres_url: str):
+    async def main() -> tuple[str, str]:
+        members = "connect_timeout=7&application_name=cairn&channel_binding=prefer&pgbouncer=true&sslmode=disable"
+        database = Database(f"{postgres_url}&{members}&target_session_attrs=any&sslrootcert=/no/such/file")
+        async with database.reading() as connection:
+            named = (await connection.execute(text("SHOW application_name"))).scalar_one()
+        await database.aclose()
+        return named, database.name
+
+    named, shown = asyncio.run(main())
+    assert named == "cairn"
+    assert "connect_timeout" not in shown, "libraries are kept under a name of the database alone"
+
+
+def test_a_certificate_is_read_where_the_url_names_it(tmp_path: Path):
+    async def main() -> None:
+        missing = tmp_path / "root.crt"
+        database = Database(f"postgresql://me@127.0.0.1:9/cairn?sslmode=verify-full&sslrootcert={missing}")
+        with pytest.raises(StoreError, match="No such file"):
+            await database.ready()
+        await database.aclose()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("member", ["options=secret", "connect_timeout=secret", "conect_timeout=9"])
+def test_another_member_is_refused_by_its_name(member: str):
+    with pytest.raises(SetupError, match=member.partition("=")[0]) as error:
+        Database(f"postgresql://me@host/cairn?{member}")
+    assert "secret" not in str(error.value)
+
+
 @pytest.mark.parametrize("wrong", ["mysql://host/cairn", "postgresql://host:port/cairn"])
 def test_another_kind_of_database_is_refused(wrong: str):
     with pytest.raises(SetupError, match="postgresql://host/database"):
