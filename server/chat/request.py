@@ -7,7 +7,7 @@ from datetime import date, datetime
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent.errors import QuestionError
 from agent.plan import EVERY_SOURCE, Filter
@@ -124,6 +124,14 @@ class RunOptions(Incoming):
         default=None, description="`academic` searches the sources of papers that there are, or else wants science."
     )
     disable_search: bool | None = Field(default=None, description="Answer without searching; the answer says so.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_null(cls, given: Any) -> Any:
+        """Clients write null for what they don't say, also where a default is no null."""
+        if not isinstance(given, Mapping):
+            return given
+        return {name: value for name, value in cast(Mapping[str, Any], given).items() if value is not None}
 
     @property
     def effort(self) -> Effort | None:

@@ -21,19 +21,9 @@ class MessageIn(Message):
 
 
 class OtherItem(Incoming):
-    """Reasoning, calls and their outputs of earlier responses: nothing that a question can be read from."""
+    """Reasoning, calls and their outputs, of any kind that there is: nothing that a question can be read from."""
 
-    type: Literal[
-        "reasoning",
-        "web_search_call",
-        "function_call",
-        "function_call_output",
-        "file_search_call",
-        "code_interpreter_call",
-        "mcp_call",
-        "mcp_list_tools",
-        "item_reference",
-    ]
+    type: Name
 
 
 def _kind(item: Any) -> str:

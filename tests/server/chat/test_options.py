@@ -180,3 +180,9 @@ def test_without_a_search_a_chat_model_answers_by_itself_and_the_answer_says_so(
     assert "<search>" not in seen[0]
     titled = post(service, disable_search=True, model="cairn-chat")
     assert titled["choices"][0]["message"]["content"] == "Trieste"
+
+
+def test_null_means_left_out() -> None:
+    options = dict.fromkeys(ChatRequest.model_fields.keys() - {"messages"})
+    assert post(make_service(), **options)["model"] == "cairn"
+    assert post(make_service(), messages=None)["error"]["code"] == "missing_required_parameter"

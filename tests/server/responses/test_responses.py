@@ -143,7 +143,8 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
     async def twice(client: AsyncOpenAI) -> Any:
         first = await whole(client)
         output = [item.model_dump(exclude_none=True) for item in first.output]
-        turns = [{"role": "user", "content": QUESTION}, *output, {"role": "user", "content": "And then?"}]
+        others = [{"type": name, "id": "x"} for name in ("custom_tool_call", "compaction", "one_of_next_year")]
+        turns = [{"role": "user", "content": QUESTION}, *output, *others, {"role": "user", "content": "And then?"}]
         return await whole(client, input=turns)
 
     assert ask(twice).output_text == "Trieste"
@@ -157,7 +158,7 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
         ({"input": []}, "last message must have the role 'user'"),
         ({"input": " "}, "The question is empty"),
         ({"input": [{"role": "king", "content": "x"}]}, "cannot be used"),
-        ({"input": [{"type": "shell_call"}]}, "cannot be used"),
+        ({"input": [{"type": "shell_call"}]}, "last message must have the role 'user'"),
         ({"input": 3}, "cannot be used"),
         ({"extra_body": {"sources": ["bing"]}}, "choose from: web, kg"),
         ({"max_output_tokens": 0}, "'max_output_tokens' cannot be used"),
