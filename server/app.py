@@ -103,7 +103,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     if service.run_manager:
         add_runs(app, service, service.run_manager)
     if service.libraries:
-        add_libraries(app, service.libraries)
+        add_libraries(app, service.libraries, keys)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,

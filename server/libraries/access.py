@@ -23,6 +23,7 @@ FileId = Annotated[str, Path(max_length=64, description="The file's id.")]
 LibraryId = Annotated[str, Path(max_length=64, description="The library's id.")]
 After = Annotated[str, Query(max_length=64, description="`last_id` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=100)]
+FileLimit = Annotated[int, Query(ge=1, le=10_000, description="As many as OpenAI's list of files allows.")]
 Order = Literal["asc", "desc"]
 InState = Literal["in_progress", "completed", "failed", "cancelled"]
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -220,22 +221,34 @@ class LibraryManager:
         """Put a file into a library; it is indexed soon. Of one that is there, change the attributes that are given.
 
         Raises:
-            StoreError: it could not be written down.
+            ApiError: the library is there no more. StoreError: it could not be written down.
         """
-        if await self.rows.add_member(library, file, attributes):
+        async with self._while_there(library):
+            added = await self.rows.add_member(library, file, attributes)
+        if added:
             self._indexer.add(library)
 
     async def add_batch(self, library: str, files: Sequence[tuple[FileRow, Attributes | None]]) -> str:
         """Put files with their attributes into a library together; gives the id of the batch.
 
         Raises:
-            StoreError: not all of it could be written down.
+            ApiError: the library is there no more. StoreError: not all of it could be written down.
         """
         id = new_id("vsfb_")
-        await self.batches.add(id, library, [file.id for file, _ in files])
+        async with self._while_there(library):
+            await self.batches.add(id, library, [file.id for file, _ in files])
         for file, attributes in files:
             await self.add(library, file, attributes)
         return id
+
+    @asynccontextmanager
+    async def _while_there(self, library: str) -> AsyncGenerator[None]:
+        """What the store refuses for a library that was deleted meanwhile is the client's error, and no bug."""
+        try:
+            yield
+        except StoreError:
+            await self.allowed([library], key_id=None)
+            raise
 
     async def remove(self, library: str, file: str) -> bool:
         """Take a file out of a library, where it is in it; the file itself stays.

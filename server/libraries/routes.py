@@ -9,14 +9,17 @@ from fastapi import FastAPI, Query, Request, Response
 from starlette.responses import FileResponse
 
 from agent.errors import CorpusError, SourceError
+from agent.evidence import Passage
 from agent.sources.base import SearchRequest, ask
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.shards import BETWEEN
-from server.auth.keys import caller
+from server.auth.keys import Keys, caller
 from server.http.errors import ApiError, bad_request, sentence
 from server.libraries.access import (
     STATES,
     After,
     FileId,
+    FileLimit,
     InState,
     LibraryId,
     Limit,
@@ -37,6 +40,7 @@ from server.libraries.schema import (
     Deleted,
     DocumentPassage,
     DocumentText,
+    FileContents,
     FileList,
     FileObject,
     FoundPassage,
@@ -49,6 +53,7 @@ from server.libraries.schema import (
     NewLibrary,
     NewLink,
     NewMember,
+    TextContent,
 )
 from server.libraries.upload import keep_link, read_form
 from server.store.deleted import UnknownPlaceError
@@ -77,15 +82,15 @@ _BYTES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_libraries(app: FastAPI, manager: LibraryManager) -> None:
-    """Add every address of files and libraries."""
+def add_libraries(app: FastAPI, manager: LibraryManager, keys: Keys) -> None:
+    """Add every address of files and libraries; searches count for the keys."""
     app.add_exception_handler(UnknownPlaceError, _on_unknown_place)
     add_batches(app, manager)
     _add_uploads(app, manager)
     _add_files(app, manager)
     _add_library(app, manager)
     _add_members(app, manager)
-    _add_search(app, manager)
+    _add_search(app, manager, keys)
 
 
 def _add_uploads(app: FastAPI, manager: LibraryManager) -> None:
@@ -122,7 +127,10 @@ def _add_uploads(app: FastAPI, manager: LibraryManager) -> None:
 def _add_files(app: FastAPI, manager: LibraryManager) -> None:
     @app.get("/v1/files")
     async def list_files(
-        purpose: Annotated[str, Query(max_length=64)] = "", after: After = "", limit: Limit = 20, order: Order = "desc"
+        purpose: Annotated[str, Query(max_length=64)] = "",
+        after: After = "",
+        limit: FileLimit = 20,
+        order: Order = "desc",
     ) -> FileList:
         """Your files, the latest first."""
         rows = await manager.rows.files(page_of(after, limit, order), key_id=key_of_caller(), purpose=purpose)
@@ -157,10 +165,7 @@ def _add_files(app: FastAPI, manager: LibraryManager) -> None:
     ) -> DocumentText:
         """What was read of the file, passage by passage, with its headings and pages."""
         row = await own_file(manager, file)
-        try:
-            found = await manager.passages(file)
-        except CorpusError as error:
-            raise ApiError(HTTPStatus.CONFLICT, sentence(error), code="index_damaged") from error
+        found = await _passages(manager, file)
         fields = ("id", "title", "text", "start", "end", "page", "page_breaks")
         shown = [
             DocumentPassage.model_validate({name: getattr(passage, name) for name in fields})
@@ -244,6 +249,13 @@ def _add_members(app: FastAPI, manager: LibraryManager) -> None:
         await own_library(manager, library)
         return LibraryFileObject.of(await own_member(manager, library, file))
 
+    @app.get("/v1/vector_stores/{library}/files/{file}/content")
+    async def get_library_file_content(library: LibraryId, file: FileId) -> FileContents:
+        """What was read of it, passage by passage."""
+        await own_library(manager, library)
+        await own_member(manager, library, file)
+        return FileContents(data=[TextContent(text=passage.text) for passage in await _passages(manager, file)])
+
     @app.post("/v1/vector_stores/{library}/files/{file}")
     async def change_library_file(library: LibraryId, file: FileId, body: ChangedMember) -> LibraryFileObject:
         """Change the attributes of a file in a library."""
@@ -261,24 +273,42 @@ def _add_members(app: FastAPI, manager: LibraryManager) -> None:
         return Deleted(id=file, object="vector_store.file.deleted")
 
 
-def _add_search(app: FastAPI, manager: LibraryManager) -> None:
+async def _passages(manager: LibraryManager, file: str) -> list[StoredPassage]:
+    try:
+        return await manager.passages(file)
+    except CorpusError as error:
+        raise ApiError(HTTPStatus.CONFLICT, sentence(error), code="index_damaged") from error
+
+
+def _add_search(app: FastAPI, manager: LibraryManager, keys: Keys) -> None:
     @app.post("/v1/vector_stores/{library}/search")
     async def search_library(library: LibraryId, body: LibrarySearch) -> FoundPassages:
-        """The passages of a library that fit a query best. No model is involved."""
+        """The passages of a library that fit a query best, or one of several. No model is involved."""
         await own_library(manager, library)
+        keys.may_search(len(body.queries))
         source = await manager.source([library], filters={library: body.filters} if body.filters else {})
-        try:
-            found = await ask(source, SearchRequest(body.query, body.max_num_results), seconds=_SEARCH_SECONDS)
-        except SourceError as error:
-            raise ApiError(HTTPStatus.BAD_GATEWAY, sentence(error), code="search_failed") from error
-        ids = dict.fromkeys(passage.id.partition(BETWEEN)[0] for passage in found.passages)
-        members = {id: await manager.rows.member(library, id) for id in ids}
-        data = [
-            FoundPassage.of(passage, member)
-            for passage in found.passages
-            if (member := members[passage.id.partition(BETWEEN)[0]])
-        ]
-        return FoundPassages(search_query=[body.query], data=data)
+        best: dict[str, Passage] = {}
+        for query in body.queries:
+            try:
+                found = await ask(source, SearchRequest(query, body.max_num_results), seconds=_SEARCH_SECONDS)
+            except SourceError as error:
+                raise ApiError(HTTPStatus.BAD_GATEWAY, sentence(error), code="search_failed") from error
+            finally:
+                keys.searched(1, 0.0)
+            for passage in found.passages:
+                best[passage.id] = max(passage, best.get(passage.id, passage), key=_score)
+        passages = sorted(best.values(), key=_score, reverse=True) if len(body.queries) > 1 else best.values()
+        members = {id: await manager.rows.member(library, id) for id in dict.fromkeys(map(_file_of, best.values()))}
+        shown = [FoundPassage.of(passage, member) for passage in passages if (member := members[_file_of(passage)])]
+        return FoundPassages(search_query=list(body.queries), data=shown[: body.max_num_results])
+
+
+def _score(passage: Passage) -> float:
+    return passage.score
+
+
+def _file_of(passage: Passage) -> str:
+    return passage.id.partition(BETWEEN)[0]
 
 
 async def _on_unknown_place(_: Request, _error: Exception) -> Response:

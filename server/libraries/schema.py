@@ -1,8 +1,9 @@
 """What `/v1/files` and `/v1/vector_stores` take and give, in OpenAI's shapes. Data alone."""
 
-from typing import Annotated, Final, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from agent.evidence import Passage
 from agent.sanitize.strict import Chars, Strict
@@ -13,6 +14,7 @@ from server.store.batches import BatchRow
 from server.store.library_rows import Attributes, Counts, FileRow, LibraryRow, Member
 
 MOST_IN_BATCH: Final = 2_000
+MOST_QUERIES: Final = 32
 FileAttributes = Annotated[dict[Annotated[str, Chars(64)], Scalar], Field(max_length=16), BeforeValidator(few_pairs)]
 
 
@@ -239,10 +241,25 @@ class NewLink(Strict):
     url: Annotated[str, Chars(2_000)] = Field(min_length=1, description="Of a page or a file on the web.")
 
 
+Query = Annotated[str, Chars(4_000), Field(min_length=1)]
+
+
+def _form(given: Any) -> str:
+    return "several" if isinstance(given, list) else "one"
+
+
 class LibrarySearch(Incoming):
-    query: Annotated[str, Chars(4_000)] = Field(min_length=1)
+    query: Annotated[
+        Annotated[Query, Tag("one")]
+        | Annotated[list[Query], Field(fail_fast=True, min_length=1, max_length=MOST_QUERIES), Tag("several")],
+        Discriminator(_form),
+    ] = Field(description="One query, or several, each of which counts as a search.")
     max_num_results: int = Field(default=10, ge=1, le=50)
     filters: FileFilter | None = Field(default=None, description="Which files, by their attributes.")
+
+    @property
+    def queries(self) -> Sequence[str]:
+        return [self.query] if isinstance(self.query, str) else list(dict.fromkeys(self.query))
 
 
 class TextContent(BaseModel):
@@ -276,6 +293,15 @@ class FoundPassages(BaseModel):
     object: Literal["vector_store.search_results.page"] = "vector_store.search_results.page"
     search_query: list[str]
     data: list[FoundPassage]
+    has_more: Literal[False] = False
+    next_page: None = None
+
+
+class FileContents(BaseModel):
+    """The text of a file in a library."""
+
+    object: Literal["vector_store.file_content.page"] = "vector_store.file_content.page"
+    data: list[TextContent]
     has_more: Literal[False] = False
     next_page: None = None
 

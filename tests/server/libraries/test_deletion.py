@@ -1,13 +1,13 @@
 """What is deleted while something goes on: runs, reports, searches and lists know of it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI, BadRequestError, NotFoundError
 
 from agent.loop.agent import Agent
 from agent.policies.base import Chunk, Sampling
@@ -189,5 +189,32 @@ def test_a_list_cannot_go_on_behind_what_it_never_had(tmp_path: Path):
                 with pytest.raises(BadRequestError, match="cannot continue") as error:
                     await listed
                 assert error.value.param == "after"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_batch_for_a_library_that_is_deleted_meanwhile_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+):
+    service = with_libraries(tmp_path)
+    libraries = service.libraries
+    assert libraries
+    add = libraries.batches.add
+
+    async def while_deleted(id: str, library: str, files: Collection[str]) -> None:
+        if before:
+            await libraries.rows.delete_library(library)
+        await add(id, library, files)
+        await libraries.rows.delete_library(library)
+
+    async def main() -> None:
+        async with client_of(service) as client:
+            file = (await client.files.create(file=("falls.md", FALLS), purpose="user_data")).id
+            library = (await client.vector_stores.create(name="Films")).id
+            monkeypatch.setattr(libraries.batches, "add", while_deleted)
+            with pytest.raises(NotFoundError) as error:
+                await client.vector_stores.file_batches.create(library, file_ids=[file])
+            assert error.value.code == "library_not_found"
 
     asyncio.run(main())

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, PermissionDeniedError
+from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, PermissionDeniedError, RateLimitError
 from pydantic import SecretStr
 
 from agent.trace import Trace
-from server.auth.keys import new_key
+from server.auth.keys import KeyLimits, new_key
 from server.auth.middleware import Rules
 from server.libraries.manager import Quota
 from server.store.database import Database
@@ -40,7 +40,8 @@ def test_a_file_is_kept_as_it_was_sent_and_listed(tmp_path: Path):
         assert (made.filename, made.bytes, made.purpose) == ("notes/falls.md", len(FALLS), "user_data")
         assert (await client.files.content(made.id)).content == FALLS
         other = await client.files.create(file=("orr.html", ORR), purpose="assistants")
-        assert [file.id async for file in client.files.list(limit=1)] == [other.id, made.id]
+        for limit in (1, 10_000):
+            assert [file.id async for file in client.files.list(limit=limit)] == [other.id, made.id]
         assert [file.id async for file in client.files.list(purpose="assistants")] == [other.id]
         assert (await client.files.retrieve(made.id)).id == made.id
         await client.files.delete(made.id)
@@ -60,6 +61,11 @@ def test_a_library_is_indexed_in_the_background_and_searched(tmp_path: Path):
         first = found.data[0]
         assert first.filename == "falls.md"
         assert "directed by Lina Orr" in first.content[0].text
+        queries = ["Who plays the miller?", "Where was Lina Orr born?"]
+        both = await client.vector_stores.search(library.id, query=queries, max_num_results=2)
+        assert {hit.filename for hit in both.data} == {"falls.md", "orr.html"}
+        assert [hit.score for hit in both.data] == sorted((hit.score for hit in both.data), reverse=True)
+        assert (both.model_extra or {})["search_query"] == queries
         failed = [file async for file in client.vector_stores.files.list(library.id, filter="failed")]
         assert failed[0].last_error
         assert "PDF" in failed[0].last_error.message
@@ -172,6 +178,25 @@ def test_other_keys_see_and_search_nothing_of_it(tmp_path: Path):
             mine = await other.vector_stores.create(name="theirs")
             with pytest.raises(NotFoundError):
                 await other.vector_stores.files.create(mine.id, file_id=file)
+
+    asyncio.run(run())
+
+
+def test_searches_of_a_library_count_for_their_key(tmp_path: Path):
+    secret, key = new_key("client", KeyLimits(searches_per_day=3))
+
+    async def run() -> None:
+        database = Database(str(tmp_path / "runs.sqlite"))
+        await StoredKeys(database).add_key(key)
+        await database.aclose()
+        async with client_of(with_libraries(tmp_path), key=secret.get_secret_value()) as client:
+            library = await library_of(client, ("falls.md", FALLS))
+            await client.vector_stores.search(library.id, query=["film", "miller"])
+            with pytest.raises(RateLimitError, match="2 of its 3 searches today"):
+                await client.vector_stores.search(library.id, query=["film", "miller"])
+            await client.vector_stores.search(library.id, query="film")
+            with pytest.raises(RateLimitError, match="3 of its 3 searches"):
+                await client.vector_stores.search(library.id, query="film")
 
     asyncio.run(run())
 
@@ -296,9 +321,12 @@ def test_it_goes_on_with_what_was_not_indexed_when_the_server_ended(tmp_path: Pa
 
 def test_the_text_of_a_document_comes_with_headings_and_places(tmp_path: Path):
     async def work(client: AsyncOpenAI) -> Any:
-        await library_of(client, ("falls.md", FALLS))
+        library = await library_of(client, ("falls.md", FALLS))
         file = (await client.files.list()).data[0].id
-        return await fetched(client, f"/v1/files/{file}/text")
+        parts = await client.vector_stores.files.content(file, vector_store_id=library.id)
+        got = await fetched(client, f"/v1/files/{file}/text")
+        assert [part.text for part in parts.data] == [passage["text"] for passage in got["passages"]]
+        return got
 
     got = use(work, with_libraries(tmp_path))
     assert got["total"] == 2
