@@ -20,7 +20,7 @@ from server.auth.admission import Admission
 from server.auth.keys import Keys
 from server.auth.middleware import AccessMiddleware, Rules
 from server.auth.usage import Spent
-from server.chat.request import ChatRequest
+from server.chat.request import CompletionRequest
 from server.chat.service import Service, open_turn, stream_turn, whole_turn
 from server.evidence.routes import add_evidence
 from server.evidence.service import EvidenceService
@@ -41,7 +41,7 @@ from server.telemetry.meters import Meters, MetricsMiddleware, add_metrics
 from server.telemetry.watch import Observer, WatchedRun
 from server.ui.routes import add_ui
 
-_REQUESTS: Final = ("ChatRequest", "ResponseRequest", "RunRequest", "ReportRequest", "StreamedReportRequest")
+_REQUESTS: Final = ("CompletionRequest", "ResponseRequest", "RunRequest", "ReportRequest", "StreamedReportRequest")
 
 _CREATED: Final = 1767225600
 """2026-01-01: clients want a time, and a model that is a setting has none."""
@@ -174,7 +174,7 @@ def _add_chat(app: FastAPI, service: Service) -> None:
     frames = "Chunks of OpenAI's format; what is more is in `cairn` beside an empty delta."
 
     @app.post("/v1/chat/completions", response_model=None, responses=streamed(Completion, frames))
-    async def chat(body: ChatRequest, request: Request) -> Response:
+    async def chat(body: CompletionRequest, request: Request) -> Response:
         """Answer a question with citations, streamed or not, in OpenAI's format."""
         turn = open_turn(await service.searching(body), body)
         if body.stream:

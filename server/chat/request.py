@@ -255,6 +255,21 @@ class ChatRequest(RunOptions):
     def include_usage(self) -> bool:
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
+    @property
+    def kept(self) -> bool:
+        """Whether the run is stored when it has ended."""
+        return True
+
+
+class CompletionRequest(ChatRequest):
+    """A request of `/v1/chat/completions`; runs under `/api/runs` are always stored."""
+
+    store: bool | None = Field(default=None, description="False: nothing of the run is kept.")
+
+    @property
+    def kept(self) -> bool:
+        return self.store is not False
+
 
 @dataclass(frozen=True)
 class ChatQuestion:

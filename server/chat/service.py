@@ -47,7 +47,7 @@ _MEANT: Final[Mapping[Effort, Level]] = {
 
 
 def _keep_nothing(trace: Trace) -> None:
-    """Without a store nothing is kept."""
+    """Without a store, or where a request says so, nothing is kept."""
 
 
 async def no_local_servers() -> Sequence[LocalServer]:
@@ -312,7 +312,8 @@ def open_turn(service: Service, request: ChatRequest) -> ConversationTurn:
     """
     service.require(request.model)
     question = read_request(request, most_chars=service.question_chars)
-    return make_turn(service, request, question, include_usage=request.include_usage)
+    keep = None if request.kept else _keep_nothing
+    return make_turn(service, request, question, include_usage=request.include_usage, keep=keep)
 
 
 async def stream_turn(turn: ConversationTurn, put: Put) -> None:

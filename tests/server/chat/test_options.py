@@ -186,3 +186,17 @@ def test_null_means_left_out() -> None:
     options = dict.fromkeys(ChatRequest.model_fields.keys() - {"messages"})
     assert post(make_service(), **options)["model"] == "cairn"
     assert post(make_service(), messages=None)["error"]["code"] == "missing_required_parameter"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_run_is_not_kept_where_the_request_says_so(stream: bool) -> None:
+    kept: list[Trace] = []
+
+    async def run() -> None:
+        async with in_memory(make_service(keep=kept.append)) as client:
+            for store in (False, None, True):
+                body = {"messages": QUESTION, "stream": stream, "store": store}
+                (await client.post("/v1/chat/completions", json=body)).raise_for_status()
+
+    asyncio.run(run())
+    assert len(kept) == 2

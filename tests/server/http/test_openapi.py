@@ -59,7 +59,7 @@ def test_every_operation_describes_its_success_and_its_errors(schema: dict[str, 
 
 def test_the_models_that_there_are_stand_in_the_schema(schema: dict[str, Any]) -> None:
     models = make_service().models
-    for name in ("ChatRequest", "ResponseRequest"):
+    for name in ("CompletionRequest", "ResponseRequest"):
         assert schema["components"]["schemas"][name]["properties"]["model"]["enum"] == models
     (parameter,) = schema["paths"]["/v1/models/{model}"]["get"]["parameters"]
     assert parameter["schema"]["enum"] == models
