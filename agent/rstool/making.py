@@ -3,13 +3,16 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from agent.checks.claims import cited_by, claims_of
 from agent.evidence import Passage
 from agent.rstool.budget import Size, SizeBudget, estimate_tokens
 from agent.rstool.bundle import Attempt, CitedSource, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation
-from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected, Restated, Searched, SearchFailed, Trace
+from agent.trace import Claim, Restated, Searched, SearchFailed, Trace
 
-Shown = Mapping[int, Passage]
-"""From the number that a claim cites to the passage that had it then."""
+Shown = Mapping[int, tuple[Passage, ...]]
+"""From the number that a claim cites to the passages that had it then."""
+Numbers = Mapping[tuple[str, str], int]
+"""From a passage's identity to its number in the bundle."""
 
 
 def bundle_of(trace: Trace, *, budget: SizeBudget | None = None) -> EvidenceBundle:
@@ -20,7 +23,7 @@ def bundle_of(trace: Trace, *, budget: SizeBudget | None = None) -> EvidenceBund
         budget: what the text form may weigh; left out, 8,000 characters.
     """
     budget = budget or SizeBudget()
-    claims, shown = _claims(trace)
+    claims, shown = claims_of(trace)
 
     def of(kept: int) -> EvidenceBundle:
         return weighed(_bundle(trace, claims[:kept], shown, budget=budget, dropped=len(claims) - kept))
@@ -43,12 +46,11 @@ def weighed(bundle: EvidenceBundle) -> EvidenceBundle:
 
 
 def _bundle(trace: Trace, claims: Sequence[Claim], shown: Shown, *, budget: SizeBudget, dropped: int) -> EvidenceBundle:
-    numbers: dict[int, int] = {}
-    """From the number that the policy was shown to the one in the bundle."""
+    sources: dict[tuple[str, str], Passage] = {}
     for claim in claims:
-        for number in claim.cites:
-            if number in shown:
-                numbers.setdefault(number, len(numbers) + 1)
+        for passage in cited_by(claim, shown):
+            sources.setdefault(passage.identity, passage)
+    numbers = {identity: place for place, identity in enumerate(sources, start=1)}
     stopped = trace.stopped
     return EvidenceBundle(
         question=trace.question,
@@ -56,7 +58,7 @@ def _bundle(trace: Trace, claims: Sequence[Claim], shown: Shown, *, budget: Size
         restated=next((step.text for step in reversed(trace.steps) if isinstance(step, Restated)), ""),
         outcome="found" if dropped else _outcome(trace, claims),
         claims=tuple(_claim(claim, shown, numbers) for claim in claims),
-        sources=tuple(_source(shown[number], place) for number, place in numbers.items()),
+        sources=tuple(_source(passage, place) for place, passage in enumerate(sources.values(), start=1)),
         tried=tuple(_tried(trace)),
         answer=trace.answer,
         ended=Ending(reason=stopped.reason, budget=stopped.budget, detail=stopped.detail)
@@ -80,36 +82,21 @@ def _outcome(trace: Trace, claims: Sequence[Claim]) -> Outcome:
     return "empty" if ended and not trace.infrastructure else "failed"
 
 
-def _claims(trace: Trace) -> tuple[tuple[Claim, ...], Shown]:
-    """What carries the answer, and the passages as they were numbered when it was written.
-
-    Protocols may start the numbers again in each round, so a number means the passage that carried it last.
-    """
-    wanted = trace.claims
-    shown: dict[int, Passage] = {}
-    then: Shown = shown
-    for step in trace.steps:
-        if isinstance(step, Gathered):
-            shown |= {passage.number: passage for passage in step.passages}
-        elif isinstance(step, Evidenced | Merged | Reflected) and step.claims == wanted:
-            then = dict(shown)
-    return wanted, then
-
-
-def _claim(claim: Claim, shown: Shown, numbers: Mapping[int, int]) -> EvidenceClaim:
+def _claim(claim: Claim, shown: Shown, numbers: Numbers) -> EvidenceClaim:
+    cited = cited_by(claim, shown)
     quotes = [
-        Quotation(source=numbers[quote.number], start=quote.start, end=quote.end, text=quote.text)
+        Quotation(source=numbers[passage.identity], start=quote.start, end=quote.end, text=quote.text)
         for quote in claim.quotes
-        if quote.number in numbers
+        for passage in [passage for passage in cited if quote.is_of(passage)][:1]
     ]
     if claim.check == "unchecked":  # the words that it rests on are unknown
-        cited = {number: shown[number].text for number in claim.cites if number in shown}
-        quotes = [Quotation(source=numbers[n], start=0, end=len(text), text=text) for n, text in cited.items()]
+        whole = {numbers[passage.identity]: passage.text for passage in cited}
+        quotes = [Quotation(source=number, start=0, end=len(text), text=text) for number, text in whole.items()]
     return EvidenceClaim(
         text=claim.text,
         check=claim.check,
         derived=claim.derived,
-        sources=tuple(dict.fromkeys(numbers[number] for number in claim.cites if number in numbers)),
+        sources=tuple(dict.fromkeys(numbers[passage.identity] for passage in cited)),
         quotes=tuple(quotes),
     )
 

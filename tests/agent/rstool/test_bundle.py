@@ -70,6 +70,16 @@ def test_a_number_means_the_passage_that_had_it_when_the_claim_was_written():
     assert bundle.claims[0].derived
 
 
+def test_where_each_query_starts_the_numbers_again_a_quote_names_the_document_that_says_it():
+    birth = passage(1, "Frank Herbert was born in Tacoma.", title="Frank Herbert", source="kg")
+    tides = passage(1, "The moon moves the tides.", title="Tides", source="news")
+    claims = [quoted("Frank Herbert was born in Tacoma.", birth, birth.text), Claim(text="It rains.", cites=(1,))]
+    bundle = bundle_of(trace_of([birth, tides], claims))
+    assert [(source.number, source.title) for source in bundle.sources] == [(1, "Frank Herbert"), (2, "Tides")]
+    assert [claim.sources for claim in bundle.claims] == [(1,), (1, 2)]
+    assert [(quote.source, quote.text) for quote in bundle.claims[1].quotes] == [(1, birth.text), (2, tides.text)]
+
+
 def test_an_honest_empty_bundle_says_what_was_tried():
     bundle = bundle_of(trace_of(failed=["no route to news"]))
     assert bundle.outcome == "empty"
