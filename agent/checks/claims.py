@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from agent.checks import check_claims
 from agent.checks.imitation import numbers_of
+from agent.checks.tokens import sentence_spans
 from agent.evidence import Passage
 from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected, Step, Trace
 
@@ -14,7 +16,7 @@ _CITES: Final = re.compile(
 )
 _MARK: Final = re.compile(r"(?:[-*•‣]|\d{1,2}[.)](?=\s))\s*")
 _BULLET: Final = re.compile(r"\s*[-*•‣]\s")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?!\[)|\n+")
+_SEMICOLON: Final = re.compile(r"(?<=;)\s+(?!\[)")
 _MISSING: Final = re.compile(
     r"(?:still |nothing (?:is |else is )?|what is )?(?:missing|needed|unknown)\b"
     r"|(?:i|we|let|now|next|so|therefore|thus)\b|.*\?$",
@@ -44,7 +46,14 @@ def derived_claims(text: str) -> tuple[Claim, ...]:
 
 
 def _parts(line: str) -> list[str]:
-    return [line] if _BULLET.match(line) else _SENTENCE_END.split(line)
+    """The sentences of a line, and what a semicolon divides; numbers behind a full stop belong to what is before it."""
+    if _BULLET.match(line):
+        return [line]
+    parts: list[str] = []
+    for clause in _SEMICOLON.split(line):
+        starts = [start for start, _ in sentence_spans(clause) if not start or not _CITES.match(clause, start)]
+        parts += (clause[start:end].strip() for start, end in pairwise([*starts, len(clause)]))
+    return parts
 
 
 def checked(claims: Iterable[Claim], steps: Sequence[Step], *, numbered: bool = True) -> tuple[Claim, ...]:

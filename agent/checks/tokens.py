@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import Stemmer
 
-from agent.checks.words import IRREGULAR, TITLES
+from agent.checks.words import ABBREVIATIONS, IRREGULAR
 from agent.sanitize.text import ALONE, MARKS, SIGNS, without_marks
 
 _LETTERS: Final = rf"(?:[^\W\d_][{MARKS}{SIGNS}]*)+"
@@ -21,8 +21,8 @@ _WORD: Final = re.compile(
 hyphen that divides two dates."""
 _MARKS: Final = frozenset(("'s", "’s", *'-|;:,.!?()–—"“”%$€£'))
 _ENDS: Final = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|(?<=[。！？])|\n+")
-_INITIAL: Final = re.compile(r"(?:\b[A-Z]|\b(?:" + "|".join(TITLES) + r"))\.$")
-_LONGEST_TITLE: Final = 6
+_INITIAL: Final = re.compile(r"(?:\b[A-Z]|\b(?:" + "|".join(map(re.escape, ABBREVIATIONS)) + r"))\.$")
+_LONGEST_ABBREVIATION: Final = 8
 _LONGEST: Final = 1500
 """Characters of a sentence."""
 _STEMMER: Final = cast(Any, Stemmer).Stemmer("english")
@@ -86,15 +86,20 @@ def _token(match: re.Match[str], offset: int) -> Token:
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a text; an initial or a title ("J.", "Dr.") ends none."""
+    """The sentences of a text; a very long one is cut."""
+    spans = [piece for start, end in sentence_spans(text) for piece in _cut(text, start, end)]
+    return tuple(Sentence(start, end, tokens(text[start:end], offset=start)) for start, end in spans)
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each sentence; an initial or an abbreviation ("J.", "Dr.", "Jan.") ends none."""
     spans: list[tuple[int, int]] = []
     for start, end in _spans(text):
-        if spans and _INITIAL.search(text[max(spans[-1][0], spans[-1][1] - _LONGEST_TITLE) : spans[-1][1]]):
+        if spans and _INITIAL.search(text[max(spans[-1][0], spans[-1][1] - _LONGEST_ABBREVIATION) : spans[-1][1]]):
             spans[-1] = (spans[-1][0], end)
         else:
             spans.append((start, end))
-    spans = [piece for start, end in spans for piece in _cut(text, start, end)]
-    return tuple(Sentence(start, end, tokens(text[start:end], offset=start)) for start, end in spans)
+    return spans
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -50,7 +50,11 @@ MONTHS: Final = {
     )
     for name in names.split()
 }  # fmt: skip
-TITLES: Final = ("Mr", "Mrs", "Ms", "Dr", "St", "Jr", "Sr", "No", "vs", "Prof", "Gen", "Col", "Sgt", "Lt", "Capt", "c")
+ABBREVIATIONS: Final = tuple(
+    "Mr Mrs Ms Dr St Jr Sr No vs Prof Gen Col Sgt Lt Capt Rev Gov Sen Rep Mt Ft Vol c ca approx pp e.g i.e Jan Feb Mar"
+    " Apr Jun Jul Aug Sep Sept Oct Nov Dec".split()
+)
+"""A stop behind one of these ends no sentence."""
 
 UNITS: Final = {
     word: value

@@ -26,6 +26,20 @@ def test_the_sentences_of_a_merge_that_cite_are_its_claims():
     ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "She was born in St. Louis on Jan. 5, 1944 [1].",
+        "Acme was led by Dr. J. Smith, e.g. Lina's uncle [1].",
+        'She said "no one knows ca. 1200 of them" [1].',
+    ],
+)
+def test_a_stop_behind_an_abbreviation_ends_no_claim(said: str):
+    claims = derived_claims(f"{said} The film is by Orr [2]; its score is by Egge [3].")
+    assert [claim.cites for claim in claims] == [(1,), (2,), (3,)]
+    assert claims[0].text == read_claims(said)[0].text
+
+
 def test_where_no_sentence_cites_each_about_the_world_is_a_claim():
     claims = derived_claims("Lina Orr was born in Trieste. What is missing: the film. Who directed it? I search on.")
     assert [claim.text for claim in claims] == ["Lina Orr was born in Trieste."]
