@@ -29,7 +29,8 @@ _SUBJECTS: Final = frozenset("he she it they we i who which that this".split())
 _SUBJECT_PRONOUNS: Final = frozenset("he she it they we i".split())
 _PERSONAL: Final = frozenset("he she it they we i his her its their".split())
 _ADVERBS: Final = frozenset("also now later then first still once never ever since just both all".split())
-_RELATIVE: Final = frozenset("who which whose where that when while".split())
+_RELATIVE_PRONOUNS: Final = frozenset("who which whose where that".split())
+_RELATIVE: Final = _RELATIVE_PRONOUNS | {"when", "while"}
 _INSTEAD: Final = frozenset("place lieu stead".split())
 _OTHERS: Final = frozenset("follow replac succeed replace".split())
 _SINCE: Final = frozenset(("since", "from", "between"))
@@ -246,7 +247,7 @@ class Clauses:
 
     def _in_relative(self, mention: Mention) -> bool:
         """Whether a name stands inside "H, who directed NAME"."""
-        return any(self.text(k) in _RELATIVE for k in range(self._hard_start(mention.first), mention.first))
+        return any(self.text(k) in _RELATIVE_PRONOUNS for k in range(self._hard_start(mention.first), mention.first))
 
     def _hard_start(self, at: int) -> int:
         return next((k + 1 for k in range(at - 1, -1, -1) if self._hard(k)), 0)

@@ -41,9 +41,17 @@ def drawn(fact: StatedFact, value: Mention | None, pages: Sequence[ReadPage]) ->
         for place, page in enumerate(pages)
         for who in fact.holder.names
         for at in stated_by(fact.sense, who, value, page)
-        if not page.lines[at].reading.negated
+        if not page.lines[at].reading.negated and not _is_anothers(fact.sense, who, value, page, at)
     )
     return next(found, None)
+
+
+def _is_anothers(sense: str, who: Mention, value: Mention, page: ReadPage, at: int) -> bool:
+    """Whether a line of two such facts gives the value to another holder: "A was born in 1940 and B in 1950"."""
+    stated = [one for group in page.lines[at].reading.groups for one in group if one.sense == sense]
+    own = [one for one in stated if page.names_it(who, one.holder.names)]
+    having = [one for one in stated if any(same(value, m) or same(m, value) for m in one.value.names)]
+    return bool(own and having) and not any(one in own for one in having)
 
 
 def turned_around(fact: StatedFact, claim: SentenceReading, pages: Sequence[ReadPage]) -> bool:

@@ -58,6 +58,27 @@ def test_a_line_that_says_nothing_of_a_claim_but_its_name_contradicts_nothing(cl
     assert state_of(Claim(text=claim, cites=(1,)), shown(page)) == state
 
 
+def state_on(text: str, claim: str) -> State:
+    """What a page with this text says of a claim."""
+    return state_of(Claim(text=claim, cites=(1,)), shown(Sample("Notes", text, claim, "supported")))
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "values"),
+    [
+        ("Ada Orr was born in 1867 and Lev Orr was born in 1859.", "Ada Orr was born in {}.", ("1867", "1859")),
+        ("Ada Orr died in 1934, while Lev Orr died in 1906.", "Ada Orr died in {}.", ("1934", "1906")),
+        ("Acme was founded in 1985 and Globex was founded in 1999.", "Globex was founded in {}.", ("1999", "1985")),
+        ("Dune was directed by Lev Orr and Alba was directed by Ann Lee.", "Alba was directed by {}.", ("Lee", "Orr")),
+        ("Ur is the capital of Elam and Wend is the capital of Bern.", "{} is the capital of Bern.", ("Wend", "Ur")),
+    ],
+)
+def test_of_two_facts_in_one_sentence_each_has_its_own_value(text: str, claim: str, values: tuple[str, str]):
+    own, other = (state_on(text, claim.format(value)) for value in values)
+    assert own == "supported"
+    assert other != "supported"
+
+
 def test_a_claim_that_cites_nothing_is_not_verified():
     assert state_of(Claim(text="Lower Asker is a town.", cites=()), {}) == "not_verified"
 
