@@ -17,7 +17,7 @@ from agent.checks.mentions import Mention, same
 from agent.checks.page import PageLine, ReadPage
 from agent.checks.tokens import Token, fold, stem
 from agent.checks.wordings import wordings
-from agent.checks.words import DENIALS, FUNCTION, NEGATIONS
+from agent.checks.words import ARTICLES, BE, DENIALS, FUNCTION, NEGATIONS
 
 _PREFIX: Final = 5
 """Letters that two stems of one word share at least: "signatur", "signat"."""
@@ -303,12 +303,45 @@ def _turned(items: Sequence[Item], claim: SentenceReading, line: PageLine, page:
     names = [item for item in items if isinstance(item.what, Mention) and item.what.kind == "name"]
     before = [item for item in names if verb and item.place < verb.place][-1:]
     after = [item for item in names if verb and item.place > verb.place][:1]
+    if verb is None and _ends_exchanged(items, claim, line):
+        return True
     if verb is None and len(names) == len(items) == 2:  # "A is by B": what little is said of them hangs on their order
         return bool(names[0].there and names[1].there) and min(names[0].there) > max(names[1].there)
     if verb is None or not before:
         return False
     said = claim.clauses.passive(int(verb.place), int(verb.place))
     return all(_exchanged(before[0], after, said, int(at), line, page) for at in verb.there)
+
+
+def _ends_exchanged(items: Sequence[Item], claim: SentenceReading, line: PageLine) -> bool:
+    """Whether the two ends of a comparison, or of a verb that is not known, are exchanged: "A beat B", "B beat A"."""
+    there = [item for item in items if item.there]
+    names = [i for i in there if (i.what.capital if isinstance(i.what, Token) else i.what.kind == "name")]
+    for middle in there:
+        compares = claim.clauses.text(int(middle.place) + 1) == "than"
+        ends = there if compares and len(names) < 2 else names
+        before = [item for item in ends if item.place < middle.place][-1:]
+        after = [item for item in ends if item.place > middle.place][:1]
+        if not (isinstance(middle.what, Token) and before and after):
+            continue
+        if (compares or _side_by_side(before[0], after[0], claim)) and all(
+            max(after[0].there) < at < min(before[0].there) and not _suffers(middle, int(at), claim, line)
+            for at in middle.there
+        ):
+            return True
+    return False
+
+
+def _side_by_side(before: Item, after: Item, claim: SentenceReading) -> bool:
+    """Whether no small word leads from one to the other: "A beat B", but not "A is 20 km from B"."""
+    between = [k for k in range(int(before.place) + 1, int(after.place)) if not claim.clauses.inside(k)]
+    return all(claim.tokens[k].text not in FUNCTION or claim.tokens[k].text in ARTICLES for k in between)
+
+
+def _suffers(word: Item, at: int, claim: SentenceReading, line: PageLine) -> bool:
+    """Whether a word is passive in the line alone: "was shown on NAME"."""
+    said, stated = claim.clauses, line.reading.clauses
+    return stated.passive(at, at) or (stated.text(at - 1) in BE and said.text(int(word.place) - 1) not in BE)
 
 
 def _exchanged(before: Item, after: Sequence[Item], said: bool, at: int, line: PageLine, page: ReadPage) -> bool:

@@ -79,6 +79,34 @@ def test_of_two_facts_in_one_sentence_each_has_its_own_value(text: str, claim: s
     assert other != "supported"
 
 
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("Oslo is larger than New York.", "New York is larger than Oslo."),
+        ("Model B is more accurate than Model A.", "Model A is more accurate than Model B."),
+        ("The tunnel is longer than the bridge.", "The bridge is longer than the tunnel."),
+        ("India exports more steel than China.", "China exports more steel than India."),
+        ("Italy narrowly beat Brazil 3-2.", "Brazil narrowly beat Italy 3-2."),
+        ("Alpha Corp supplies Beta Group.", "Beta Group supplies Alpha Corp."),
+    ],
+)
+def test_a_comparison_or_an_action_with_its_ends_exchanged_is_not_supported(text: str, turned: str):
+    assert state_on(f"In 2020, {text}", text) == "supported"
+    assert state_on(text, turned) != "supported"
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Bergen is 300 km from Oslo.", "Oslo is 300 km from Bergen."),
+        ("Beta Group is supplied by Alpha Corp.", "Alpha Corp supplies Beta Group."),
+        ("Compared with Rust, Python is faster.", "Python is faster than Rust."),
+    ],
+)
+def test_another_order_of_words_may_say_the_same(text: str, claim: str):
+    assert state_on(text, claim) == "supported"
+
+
 def test_a_claim_that_cites_nothing_is_not_verified():
     assert state_of(Claim(text="Lower Asker is a town.", cites=()), {}) == "not_verified"
 
