@@ -169,10 +169,10 @@ def _number(found: Sequence[Token], at: int) -> Mention | None:
     last = at
     for place in range(at, len(found)):
         token = found[place]
-        if token.text in SCALES or (token.text in SCALES_SHORT and place > at and found[place - 1].number):
+        if scale := SCALES.get(token.text) or _short_scale(found, at, place):
             if value is None:
                 break
-            value *= SCALES.get(token.text) or SCALES_SHORT[token.text]
+            value *= scale
         elif (small := _small(token)) is not None and (value is None or _adds(value, small, found[place - 1])):
             value = small if value is None else value + small
         else:
@@ -181,6 +181,18 @@ def _number(found: Sequence[Token], at: int) -> Mention | None:
     if value is None or (last == at and found[at].text in ("one", "second")):
         return None
     return Mention("number", at, last, value=value)
+
+
+def _short_scale(found: Sequence[Token], at: int, place: int) -> int | None:
+    """What a letter behind a number stands for; "m" is million in "$5 m" and "5m people", and otherwise metres."""
+    token = found[place]
+    if place == at or not found[place - 1].number:
+        return None
+    if token.text == "m" and not (at and found[at - 1].text in "$€£"):
+        counted = found[place + 1].text if place + 1 < len(found) else ""
+        if token.start > found[place - 1].end or not (counted == "people" or counted.endswith("s")):
+            return None
+    return SCALES_SHORT.get(token.text)
 
 
 def _small(token: Token) -> float | None:

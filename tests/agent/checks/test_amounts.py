@@ -42,3 +42,21 @@ def test_another_amount_or_a_longer_name_is_not_what_the_claim_says(claim: str, 
 )
 def test_what_is_left_out_beside_a_number_is_no_difference(claim: str, page: str):
     assert checked(claim, page) in ("verbatim", "close")
+
+
+@pytest.mark.parametrize(
+    ("claim", "page"),
+    [
+        ("The tower is 300 m tall.", "The tower is 300 metres tall."),
+        ("The pool is 50 metres long.", "The Olympic pool is 50m long and 25m wide."),
+        ("Acme earned $5m in 2020.", "In 2020, Acme earned $5 m."),
+    ],
+)
+def test_m_behind_a_number_is_metres_and_behind_a_sum_million(claim: str, page: str):
+    assert checked(claim, page) == "close"
+
+
+def test_m_that_counts_something_is_million():
+    assert checked("Avar has 5,600,000 inhabitants.", "Avar has 5.6m inhabitants.") == "close"
+    assert checked("Acme earned $5,000,000.", "Acme earned $5m.") == "close"
+    assert checked("The tower is 5 million metres tall.", "The tower is 5 m tall.") != "close"
