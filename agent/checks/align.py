@@ -17,7 +17,7 @@ from agent.checks.mentions import Mention, same
 from agent.checks.page import PageLine, ReadPage
 from agent.checks.tokens import Token, fold, stem
 from agent.checks.wordings import wordings
-from agent.checks.words import ARTICLES, BE, DENIALS, FUNCTION, NEGATIONS
+from agent.checks.words import ARTICLES, BE, DENIALS, FUNCTION
 
 _PREFIX: Final = 5
 """Letters that two stems of one word share at least: "signatur", "signat"."""
@@ -108,7 +108,7 @@ def content(claim: SentenceReading) -> list[tuple[int, Token]]:
     return [
         (place, token)
         for place, token in enumerate(claim.tokens)
-        if place not in named and not token.mark and token.text not in FUNCTION and token.text not in NEGATIONS
+        if place not in named and not token.mark and token.text not in FUNCTION and not claim.clauses.is_negation(place)
     ]
 
 
@@ -371,7 +371,7 @@ def _negated_there(items: Sequence[Item], line: PageLine) -> bool:
     """Whether a line negates or doubts what it has of a claim: shortly before it."""
     places = [place for item in items for place in item.there]
     for at, token in enumerate(line.reading.tokens):
-        reach = 8 if token.text in DENIALS else 4 if token.text in NEGATIONS else 0
+        reach = 8 if token.text in DENIALS else 4 if line.reading.clauses.is_negation(at) else 0
         if reach and line.reading.clauses.negated(at, at) and any(0 < place - at <= reach for place in places):
             return True
     return False
@@ -384,6 +384,6 @@ def negates(stated: SentenceReading, wanted: Sequence[Token]) -> bool:
             near = frozenset(other.stem for other in stated.tokens[place + 1 : place + 5])
             if any(has(word, near) for word in wanted):
                 return True
-        elif (token.text in NEGATIONS or token.text in DENIALS) and stated.clauses.negated(place, place):
+        elif (stated.clauses.is_negation(place) or token.text in DENIALS) and stated.clauses.negated(place, place):
             return True
     return False

@@ -14,10 +14,12 @@ from agent.checks.words import (
     BE,
     CONJUNCTIONS,
     DENIALS,
+    EVERY,
     FUNCTION,
     IRREGULAR,
     NEGATIONS,
     PREPOSITIONS,
+    UNTRUE,
 )
 
 _HARD: Final = frozenset((";", "—", "–", ":", "|"))
@@ -35,6 +37,7 @@ _INSTEAD: Final = frozenset("place lieu stead".split())
 _OTHERS: Final = frozenset("follow replac succeed replace".split())
 _SINCE: Final = frozenset(("since", "from", "between"))
 _UNTIL: Final = frozenset(("until", "till"))
+_RATHER: Final = frozenset((("instead", "of"), ("rather", "than")))
 _HARMLESS: Final = frozenset("order doubt only others other less more fewer later earlier least sooner".split())
 """After "no" or "not" they negate nothing that is claimed."""
 
@@ -108,7 +111,7 @@ class Clauses:
             return not (first and token.text in BE)
         if place in self._starts or token.text in _INSTEAD or token.text in _RELATIVE:
             return True
-        if token.text in NEGATIONS:
+        if self.is_negation(place):
             return not first
         if token.text in CONJUNCTIONS or token.text == ",":
             return self._begins(place + 1)
@@ -292,10 +295,20 @@ class Clauses:
                 return place
         return len(self.tokens)
 
+    def is_negation(self, place: int) -> bool:
+        """Whether a word negates what follows it: "not", "a false …", "everyone but …", "instead of …"."""
+        text, before, after = self.text(place), self.text(place - 1), self.text(place + 1)
+        if text in UNTRUE:
+            following = self.tokens[place + 1 : place + 2]
+            return any(after == "that" or not (token.mark or after in FUNCTION) for token in following)
+        if text == "but":
+            return before in EVERY or self.text(place - 2) == "every"
+        return text in NEGATIONS or (text, after) in _RATHER
+
     def negated(self, first: int, last: int) -> bool:
         """Whether anything from `first` to `last` is negated, or the whole sentence taken back before."""
         for place in range(first, last + 1):
-            if self.text(place) in NEGATIONS and self.text(place + 1) not in _HARMLESS:
+            if self.is_negation(place) and self.text(place + 1) not in _HARMLESS:
                 return True
         return any(self.text(place) in DENIALS for place in range(last + 1))
 

@@ -14,7 +14,7 @@ from agent.checks.judge import State, judged
 from agent.checks.page import ReadPage, page
 from agent.checks.signs import signs_differ, stand_alike
 from agent.checks.tokens import Token, tokens, words_of
-from agent.checks.words import DENIALS, NEGATIONS
+from agent.checks.words import DENIALS, UNTRUE
 from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Quote
 
@@ -121,8 +121,11 @@ def _taken_back(read: ReadPage, start: int, end: int) -> bool:
     """Whether the sentence around the words negates them or doubts them."""
     for line in read.lines:
         if line.start <= start < line.end:
-            around = [t.text for t in line.reading.tokens if line.start <= t.start < start or end <= t.start < line.end]
-            return any(word in NEGATIONS or word in DENIALS for word in around)
+            return any(
+                line.reading.clauses.is_negation(place) or token.text in DENIALS or token.text in UNTRUE
+                for place, token in enumerate(line.reading.tokens)
+                if not start <= token.start < end
+            )
     return False
 
 

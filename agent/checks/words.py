@@ -28,8 +28,11 @@ PREPOSITIONS: Final = _set(
 CONJUNCTIONS: Final = _set("and but or while whereas although though")
 NEGATIONS: Final = _set(
     "not no never none neither nor without cannot can't isn't wasn't aren't weren't doesn't don't didn't hasn't haven't"
-    " hadn't won't wouldn't couldn't nobody nowhere false untrue wrong"
+    " hadn't won't wouldn't couldn't nobody nowhere except excluding excludes excluded"
 )
+UNTRUE: Final = _set("false untrue wrong")
+"""They negate what follows, "a false alarm", "it is false that …"; but "debug is false" says what it is."""
+EVERY: Final = _set("everyone everybody everything anything all every each")
 DENIALS: Final = _set(
     "denied denies deny refused refuses refuse failed fails declined rejected refuted disputed contrary myth mistakenly"
     " wrongly incorrectly falsely erroneously unlikely hoax"

@@ -107,6 +107,35 @@ def test_another_order_of_words_may_say_the_same(text: str, claim: str):
     assert state_on(text, claim) == "supported"
 
 
+@pytest.mark.parametrize(
+    ("text", "claim", "state"),
+    [
+        ("By default, debug is false.", "debug is set to false by default.", "supported"),
+        ("The debug option defaults to false.", "The debug option is false by default.", "supported"),
+        ("By default, debug is false.", "debug is not set to false by default.", "contradicted"),
+        ("It is false that the tower was painted red.", "The tower was painted red.", "contradicted"),
+        ("Lina Orr took the wrong train to Rome.", "Lina Orr took the train to Rome.", "contradicted"),
+    ],
+)
+def test_false_negates_what_follows_and_is_a_value_elsewhere(text: str, claim: str, state: State):
+    assert state_on(text, claim) == state
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Everyone except Ann Lee attended the meeting.",
+        "Everybody but Ann Lee attended the meeting.",
+        "Every senator but Ann Lee attended the meeting.",
+        "All members, excluding Ann Lee, attended the meeting.",
+        "Instead of Ann Lee, Bob Orr attended the meeting.",
+    ],
+)
+def test_an_exception_is_not_supported(text: str):
+    assert state_on(text, "Ann Lee attended the meeting.") != "supported"
+    assert state_on(text, text) == "supported"
+
+
 def test_a_claim_that_cites_nothing_is_not_verified():
     assert state_of(Claim(text="Lower Asker is a town.", cites=()), {}) == "not_verified"
 
