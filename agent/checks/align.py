@@ -6,32 +6,26 @@ one thing does, and something else is in that thing's place.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import Final
 
 from rapidfuzz.fuzz import ratio
 
+from agent.checks.alike import LIGHT_WORD, WORD, alike, has, synonyms, weight
 from agent.checks.facts import SentenceReading
-from agent.checks.lexicon import KINDS, LIGHT, SAME
 from agent.checks.mentions import Mention, same
 from agent.checks.page import PageLine, ReadPage
-from agent.checks.tokens import Token, fold, stem
-from agent.checks.wordings import wordings
+from agent.checks.tokens import Token
 from agent.checks.words import ARTICLES, BE, DENIALS, FUNCTION
 
-_PREFIX: Final = 5
-"""Letters that two stems of one word share at least: "signatur", "signat"."""
 _SLACK: Final = 6
 """Tokens by which two things may stand farther apart in a page than in the claim."""
 _HAVE: Final = frozenset(("has", "have", "had"))
 _TYPO: Final = 75.0
 """Percent of letters that two spellings of a name share."""
-_NAME: Final = 3.0
-_WORD: Final = 1.0
-_LIGHT: Final = 0.5
 _BE: Final = frozenset("is are was were".split())
+_NAME: Final = 3.0
 _CONTEXT: Final = 2.0
-"""What a line gains by a name or number, a word, a word that says little, and by a name that was named before it."""
+"""What a line gains by a name or number, and by a name that was named before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ class Aligned:
     verbless: bool
     """Whether the line lacks a verb of the claim."""
     apart: bool
-    """Whether a name or number stands far from what it stands beside in the claim."""
+    """Whether a name or number stands far from what it stands beside in the claim, or in another part of the line."""
     turned: bool
     """Whether who does it to whom is turned around."""
     known: bool
@@ -74,13 +68,13 @@ class Aligned:
     def says(self) -> bool:
         if self.read or self.share < 0.5:
             return False
-        whole = self.missed <= (0.0 if self.known else _LIGHT)
+        whole = self.missed <= (0.0 if self.known else LIGHT_WORD)
         return whole and not (self.lacking or self.verbless or self.apart or self.negated or self.turned)
 
     @property
     def denies(self) -> bool:
         """Whether the line says something else in the claim's place."""
-        if self.missed > _LIGHT or self.verbless or self.apart or self.turned:
+        if self.missed > LIGHT_WORD or self.verbless or self.apart or self.turned:
             return False
         if self.share <= 0 and any(mention.kind == "name" for mention in self.lacking):
             return False  # another name says something else only of what the line speaks of, too
@@ -116,58 +110,6 @@ def _is_whole_predicate(claim: SentenceReading, place: int) -> bool:
     """Whether a word is all that a claim says of its subject: "The ferry is late"."""
     after = claim.tokens[place + 1 :]
     return place > 0 and claim.tokens[place - 1].text in _BE and all(token.mark for token in after)
-
-
-def weight(token: Token) -> float:
-    return _LIGHT if token.stem in _light() or token.text in KINDS else _WORD
-
-
-@cache
-def _light() -> frozenset[str]:
-    return frozenset(stem(fold(word)) for word in LIGHT)
-
-
-# Words and names that may stand for each other
-
-
-@cache
-def _alike() -> dict[str, frozenset[str]]:
-    table: dict[str, frozenset[str]] = {}
-    for words in SAME:
-        group = frozenset(stem(fold(word)) for word in words.split())
-        for word in group:
-            table[word] = table.get(word, frozenset()) | group
-    return table
-
-
-@cache
-def _senses() -> dict[str, frozenset[str]]:
-    """Stem → the relations that it says alone."""
-    table: dict[str, set[str]] = {}
-    for first, made in wordings().items():
-        for wording in made:
-            if wording.weight == 1:
-                table.setdefault(stem(first.lstrip("=")), set()).add(wording.sense)
-    return {word: frozenset(senses) for word, senses in table.items()}
-
-
-def synonyms(one: str, other: str) -> bool:
-    return one == other or other in _alike().get(one, ())
-
-
-@lru_cache(maxsize=50_000)
-def alike(one: str, other: str) -> bool:
-    """Whether two stems may mean the same: synonyms, one word in two forms, words of one relation."""
-    if synonyms(one, other):
-        return True
-    shared = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    if shared >= _PREFIX and shared >= 0.7 * min(len(one), len(other)):
-        return True
-    return not _senses().get(one, frozenset[str]()).isdisjoint(_senses().get(other, ()))
-
-
-def has(token: Token, stems: frozenset[str]) -> bool:
-    return token.stem in stems or any(alike(token.stem, other) for other in stems)
 
 
 def _same(page: ReadPage, claimed: Mention, stated: Mention) -> bool:
@@ -224,8 +166,8 @@ def _aligned(
         )
         items.append(Item(float(place), here, token))
         if not here and not any(synonyms(token.stem, other) for other in title):
-            missing += _WORD if _is_whole_predicate(claim, place) else weight(token)
-            verbless = verbless or (claim.clauses.verbish(place) and weight(token) == _WORD)
+            missing += WORD if _is_whole_predicate(claim, place) else weight(token)
+            verbless = verbless or (claim.clauses.verbish(place) and weight(token) == WORD)
     items.sort(key=lambda item: item.place)
     lacking = tuple(
         item.what
@@ -237,7 +179,8 @@ def _aligned(
         number, at, lacking,
         replaced=len(lacking) == 1 and _replaced(lacking[0], items, firm, line, page),
         missed=missing, share=1 - missing / whole if whole else 1.0, verbless=verbless,
-        apart=_apart(items, firm, line), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
+        apart=_apart(items, firm, line) or _mixed_up(items, line, page),
+        turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
         known=bool(claim.groups), read=not _senses_in(claim).isdisjoint(_senses_in(line.reading)),
         negated=_negated_there(items, line) != claim.negated,
     )  # fmt: skip
@@ -258,6 +201,43 @@ def _apart(items: Sequence[Item], firm: Sequence[Mention], line: PageLine) -> bo
                 continue
             beside = list(_beside(items, at))
             if beside and all(_distance(item, other) > abs(other.place - item.place) + _SLACK for other in beside):
+                return True
+    return False
+
+
+def _mixed_up(items: Sequence[Item], line: PageLine, page: ReadPage) -> bool:
+    """Whether a number or date is given to another name or date: "A has 5 and B has 7" does not say that A has 7."""
+    firm = [(item, item.what) for item in items if item.there and isinstance(item.what, Mention)]
+    weak = [
+        (i, Mention("name", 0, 0, (i.what.text,)))
+        for i in items
+        if i.there and isinstance(i.what, Token) and i.what.capital
+    ]
+    for item, value in firm:
+        ends = [(other, what) for other, what in firm if what.kind != value.kind] or weak
+        if value.kind != "name" and ends:
+            end, what = min(ends, key=lambda one: abs(one[0].place - item.place))
+            if all(
+                _is_elsewhere(value, int(at), what, int(other), line, page) for at in item.there for other in end.there
+            ):
+                return True
+    return False
+
+
+def _is_elsewhere(value: Mention, at: int, end: Mention, end_at: int, line: PageLine, page: ReadPage) -> bool:
+    """Whether two are in two parts of a line, and each part has, in the same order, another one of what it lacks."""
+    clauses = line.reading.clauses
+    of_value, of_end = clauses.part(at), clauses.part(end_at)
+    if of_value == of_end:
+        return False
+    behind = {
+        m.first > end_at for m in clauses.mentions if m.kind == value.kind and m.first in of_end and not same(value, m)
+    }
+    for other in clauses.mentions:
+        if other.kind == end.kind and other.first in of_value and not _same(page, end, other):
+            # In "A joined B in 5 and left C in 7" the subject is A in both parts.
+            led = other.first > at or not any(clauses.verbish(k) for k in range(of_value.start, other.first))
+            if led and (other.first < at) in behind:
                 return True
     return False
 

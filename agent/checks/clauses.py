@@ -295,6 +295,16 @@ class Clauses:
                 return place
         return len(self.tokens)
 
+    def part(self, at: int) -> range:
+        """The tokens around a place from one conjunction or semicolon to the next: "A has 5 | and B has 7"."""
+        divides = [
+            place
+            for place, token in enumerate(self.tokens)
+            if place not in self._at and (token.text in CONJUNCTIONS or token.text == ";")
+        ]
+        first = max((place + 1 for place in divides if place < at), default=0)
+        return range(first, min((place for place in divides if place > at), default=len(self.tokens)))
+
     def is_negation(self, place: int) -> bool:
         """Whether a word negates what follows it: "not", "a false …", "everyone but …", "instead of …"."""
         text, before, after = self.text(place), self.text(place - 1), self.text(place + 1)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agent.checks.align import align, content, has, negates
+from agent.checks.align import align, content, negates
+from agent.checks.alike import has
 from agent.checks.close import Support, drawn, group_lines, tellers, turned_around
 from agent.checks.facts import End, SentenceReading, StatedFact, read
 from agent.checks.lexicon import KINDS, SENSES

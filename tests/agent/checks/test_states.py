@@ -108,6 +108,23 @@ def test_another_order_of_words_may_say_the_same(text: str, claim: str):
 
 
 @pytest.mark.parametrize(
+    ("text", "claim", "values"),
+    [
+        ("Sales were 5 million in 2019 and 7 million in 2020.", "Sales were {} million in 2020.", ("7", "5")),
+        ("In 2019, sales were 5 tons, and in 2020, sales were 7 tons.", "In 2020, sales were {} tons.", ("7", "5")),
+        ("Norland has 84 towns and Aurelia 68.", "Aurelia has {} towns.", ("68", "84")),
+        ("Alba reached 88.4 points, while Berta reached 91.2.", "Alba reached {} points.", ("88.4", "91.2")),
+        ("Ann Lee visited Rome in 1940 and Bob Orr in 1950.", "Ann Lee visited Rome in {}.", ("1940", "1950")),
+        ("Ann Lee joined Acme in 1940 and left Globex in 1950.", "Ann Lee left Globex in {}.", ("1950", "1940")),
+    ],
+)
+def test_of_two_values_in_one_sentence_each_has_its_place(text: str, claim: str, values: tuple[str, str]):
+    own, other = (state_on(text, claim.format(value)) for value in values)
+    assert own == "supported"
+    assert other != "supported"
+
+
+@pytest.mark.parametrize(
     ("text", "claim", "state"),
     [
         ("By default, debug is false.", "debug is set to false by default.", "supported"),
