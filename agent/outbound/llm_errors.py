@@ -1,5 +1,6 @@
 """What goes wrong at an OpenAI-compatible endpoint, as a `PolicyError` with a kind and a sentence that gives a hint."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -22,6 +23,8 @@ _NEEDED: Final = frozenset({"model", "messages", "prompt", "input", "return_toke
 """What a request cannot do without."""
 _SAID: Final = 300
 """Characters of a server's own words."""
+_CONTEXT: Final = re.compile(r"context (?:length|size)|prompt is too long|maximum number of tokens", re.IGNORECASE)
+"""What servers say of a prompt that is too long."""
 _KINDS: Final[Mapping[int, PolicyErrorKind]] = {408: "timeout", 409: "server", 429: "rate", 501: "refused"}
 _CLOSED: Final = "disconnected without sending a response"
 """What httpx says of a connection that the server had closed when the request came."""
@@ -180,7 +183,8 @@ def _names(said: str, name: str) -> bool:
 
 
 def _is_context(error: openai.APIStatusError) -> bool:
-    return error.code == "context_length_exceeded" or "context length" in str(error).lower()
+    named = error.code == "context_length_exceeded" or "exceed_context_size" in f"{error.code} {error.type}"
+    return named or (error.status_code != 429 and bool(_CONTEXT.search(f"{error} {_said(error)}")))
 
 
 def _said(error: Exception) -> str:
@@ -191,7 +195,7 @@ def _said(error: Exception) -> str:
         match error.body:
             case str() as body if not body.lstrip().startswith("<"):  # a page says nothing
                 text = body
-            case {"detail": str() as detail}:
+            case {"detail": str() as detail} | [{"error": {"message": str() as detail}}]:  # a list: Google
                 text = detail
             case _:
                 pass

@@ -38,7 +38,8 @@ class Refusal:
     """An error instead of an answer."""
 
     status: int
-    error: dict[str, Any] = field(default_factory=lambda: {"message": "no"})
+    error: dict[str, Any] | list[dict[str, Any]] = field(default_factory=lambda: {"message": "no"})
+    """A list is the whole body."""
     headers: dict[str, str] = field(default_factory=lambda: {"retry-after-ms": "1"})
 
 
@@ -67,7 +68,8 @@ class ChatServer:
             self.requested.set()
             reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
             if isinstance(reply, Refusal):
-                return JSONResponse({"error": reply.error}, reply.status, headers=reply.headers)
+                body = reply.error if isinstance(reply.error, list) else {"error": reply.error}
+                return JSONResponse(body, reply.status, headers=reply.headers)
             return StreamingResponse(self._stream(reply, body), media_type="text/event-stream")
 
         return app

@@ -278,9 +278,13 @@ def test_a_refusal_is_a_sentence_with_the_fix(status: int, fix: str):
     [
         {"message": "too long", "code": "context_length_exceeded"},
         {"message": "This model's maximum context length is 4096 tokens."},
+        {"message": "the request is too long", "code": 400, "type": "exceed_context_size_error"},
+        {"message": "the request exceeds the available context size, try increasing it"},
+        {"message": "prompt is too long: 208310 tokens > 200000 maximum", "type": "invalid_request_error"},
+        [{"error": {"message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."}}],
     ],
 )
-def test_a_chat_too_long_for_the_model_is_a_full_context(error: dict[str, str]):
+def test_a_chat_too_long_for_the_model_is_a_full_context(error: dict[str, str] | list[dict[str, Any]]):
     async def scene():
         async with chat_server(Refusal(400, error)) as server, chat(server) as context:
             with pytest.raises(ContextFull, match="longer than small takes"):
