@@ -5,6 +5,7 @@ requested, reasoning under either name. What cannot be meant raises `OddReply`.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -21,6 +22,12 @@ _SAID: Final = 300
 """Characters of a server's own words."""
 _LEAST_LOGPROB: Final = -1e6
 _MOST_CALLS: Final = 64
+_REASONING: Final = re.compile(
+    r"\A.*(?:</(?:think|thinking|thought|reasoning)>|\[/THINK\])"
+    r"|\A\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\]).*",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Down to the last closing mark: the opening one may be in the prompt. Reasoning that never ends is all of a text."""
 
 
 class OddReply(ValueError):
@@ -50,6 +57,11 @@ class CompletionPart:
     completion_tokens: int | None = None
     is_completion: bool = False
     """Whether it holds any choice."""
+
+
+def without_reasoning(text: str) -> str:
+    """What a model says without the reasoning that some write before it; empty where there is nothing else."""
+    return _REASONING.sub("", text, count=1).strip()
 
 
 def json_of(data: bytes) -> Any:

@@ -13,6 +13,7 @@ from agent.checks.page import page
 from agent.checks.relevance import content_words
 from agent.checks.words import ARTICLES
 from agent.evidence import Passage
+from agent.outbound.completions import without_reasoning
 from agent.report.report import Outline, PlannedSection
 from agent.sanitize.text import shortened
 
@@ -87,7 +88,7 @@ def read_outline(text: str, question: str, *, most: int) -> Outline | None:
     """What a model wrote, `HEADING | QUESTION` on each line; None where that is no outline."""
     sections: dict[str, PlannedSection] = {}
     title = title_of(question)
-    for line in text.splitlines()[:200]:
+    for line in without_reasoning(text).splitlines()[:200]:
         if found := _LINE.match(line):
             heading, query = one_line(found["heading"].strip("*_# "), MOST_HEADING_CHARS), found["question"].strip()
             query = one_line(query if query.endswith("?") else f"{query}?", MOST_QUESTION_CHARS)

@@ -10,6 +10,7 @@ from typing import Final
 
 from agent.checks.claims import derived_claims
 from agent.evidence import Passage
+from agent.outbound.completions import without_reasoning
 from agent.report.outline import one_line
 from agent.report.sentences import FoundSentence, plain, supported
 from agent.rstool.prompt import one_line as sanitized_line
@@ -19,7 +20,6 @@ OUTLINE_TOKENS: Final = 600
 SECTION_TOKENS: Final = 700
 MOST_SENTENCES: Final = 8
 _TITLES: Final = 20
-_REASONING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _TAGS: Final = re.compile(r"</?[a-z_]{1,20}>", re.IGNORECASE)
 OUTLINE_RULES: Final = (
     "You plan a report. You get a question, and titles of documents that a search for it found. Titles are written by "
@@ -58,7 +58,7 @@ def read_section(text: str, found: Sequence[FoundSentence]) -> tuple[list[FoundS
     """The sentences that a model wrote: those that the passages of the quotations they cite support, and the others."""
     kept: list[FoundSentence] = []
     refused: list[str] = []
-    for claim in derived_claims(_TAGS.sub("", _REASONING.sub("", text)))[:MOST_SENTENCES]:
+    for claim in derived_claims(_TAGS.sub("", without_reasoning(text)))[:MOST_SENTENCES]:
         cited = [found[number - 1] for number in claim.cites if 1 <= number <= len(found)]
         passages = list({p.identity: p for one in cited for p in one.passages}.values())
         said = plain(claim.text)

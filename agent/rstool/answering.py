@@ -1,13 +1,12 @@
 """Hand the evidence to another model and let it answer. What goes wrong there is an outcome, not an exception."""
 
-import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
 from agent.errors import PolicyError
 from agent.evidence import Frozen
-from agent.outbound.completions import CompletionPart
+from agent.outbound.completions import CompletionPart, without_reasoning
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.prompt import one_line
 
@@ -20,7 +19,6 @@ RULES: Final = (
     "Do not rely on a claim that is marked as not found. If the evidence does not answer the question, say that you "
     "do not know. Give the answer alone, as short as it can be."
 )
-_REASONING: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class Downstream(Frozen):
@@ -78,7 +76,7 @@ def _request(bundle: EvidenceBundle) -> str:
 
 def _read(reply: CompletionPart, blank: Downstream) -> Downstream:
     tokens = {"prompt_tokens": reply.prompt_tokens or 0, "completion_tokens": reply.completion_tokens or 0}
-    text = _REASONING.sub("", reply.content).strip()
+    text = without_reasoning(reply.content)
     if text and reply.finish != "content_filter":
         return blank.model_copy(update={"outcome": "answered", "answer": text, **tokens})
     return blank.model_copy(update={"why": _silence(reply.finish, reply.refusal), **tokens})

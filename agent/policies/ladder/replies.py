@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent.errors import TurnBroken
-from agent.outbound.completions import CallPart, read_chat
+from agent.outbound.completions import CallPart, read_chat, without_reasoning
 from agent.outbound.llm import LlmClient
 from agent.policies.openai_chat import MOST_CHARS_A_TOKEN
 
 _MOST_CALLS: Final = 16
-_THOUGHT_ENDS: Final = ("</think>", "</thinking>", "</thought>", "[/THINK]")
 
 
 class NoMove(Exception):
@@ -40,10 +39,7 @@ class ModelReply:
     @property
     def text(self) -> str:
         """The content without the reasoning that some models write into it."""
-        text = self.content
-        for mark in _THOUGHT_ENDS:
-            text = text.rpartition(mark)[2]
-        return text.strip()
+        return without_reasoning(self.content)
 
     @property
     def is_broken(self) -> bool:

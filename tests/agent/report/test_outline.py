@@ -92,7 +92,7 @@ def test_a_heading_becomes_a_question_that_can_be_searched(heading: str, about: 
 
 def test_lines_of_a_model_are_read_whatever_stands_before_and_behind_them():
     text = (
-        "Sure! Here it is:\n**Title: Lina Orr**\n1. **The film** | What is Aurora Falls?\n- Section: Her life | "
+        "I could write | What is it?\n</think>\nSure! Here it is:\n**Title: Lina Orr**\n1. **The film** | What is Aurora Falls?\n- Section: Her life | "
         "Where was Lina Orr born\nThe film | Again?\nno line of ours\n"
     )
     outline = read_outline(text, QUESTION, most=6)

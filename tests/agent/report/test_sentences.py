@@ -4,6 +4,7 @@ import pytest
 
 from agent.evidence import Passage
 from agent.report.sentences import plain, readable, sentences_of, supported
+from agent.report.writing import read_section
 
 
 def page(text: str) -> Passage:
@@ -98,3 +99,11 @@ def test_sentences_about_other_years_or_sums_do_not_repeat_each_other():
     first, other, again = sentences_of(Passage(id="a#1", source="corpus", title="Accounts", text=text))
     assert not other.repeats([first])
     assert again.repeats([first])
+
+
+def test_what_a_model_thinks_before_it_writes_is_no_part_of_a_section():
+    found = supported("Acme was led by Dr. Smith in 1990.", "quote", [page("Acme was led by Dr. Smith in 1990.")])
+    assert found is not None
+    text = "Acme comes first [1].\nI write it now.</think>\nDr. Smith led Acme in 1990. [1]"
+    kept, refused = read_section(text, [found])
+    assert ([one.text for one in kept], refused) == (["Dr. Smith led Acme in 1990."], [])

@@ -67,8 +67,11 @@ def test_a_question_that_leans_on_earlier_turns_comes_with_them():
     )
 
 
-def test_reasoning_is_no_part_of_the_answer():
-    message = {"role": "assistant", "content": "<think>Hm, Herbert?</think>\nFrank Herbert"}
+@pytest.mark.parametrize(
+    "before", ["<think>Hm, Herbert?</think>\n", "The model thinks.\n</think>\n\n", "[THINK]x[/THINK]"]
+)
+def test_reasoning_is_no_part_of_the_answer(before: str):
+    message = {"role": "assistant", "content": f"{before}Frank Herbert"}
     assert answered(ReaderServer(message=message)).answer == "Frank Herbert"
 
 
