@@ -124,7 +124,9 @@ def _places(mention: Mention, line: PageLine, page: ReadPage) -> tuple[float, ..
     if mention.kind != "name":
         year = mention.date[0] if mention.kind == "date" and not mention.date[1] else mention.value
         return tuple(
-            float(m.first) for m in line.reading.mentions if year and year in (m.value, m.date[0] * (not m.date[1]))
+            float(m.first)
+            for m in line.reading.mentions
+            if m.kind != mention.kind and year and year in (m.value, m.date[0] * (not m.date[1]))
         )
     words = {word for word in mention.words if word not in FUNCTION}
     at = [place for place, token in enumerate(line.reading.tokens) if token.text in words]

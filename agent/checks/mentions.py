@@ -1,5 +1,6 @@
 """What a sentence speaks of: names, dates and numbers, each with its place; and when two of them are the same."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -39,7 +40,7 @@ class Mention:
     first: int
     last: int
     words: tuple[str, ...] = ()
-    """Of a name: folded, without article."""
+    """Of a name: folded, without article. Of a number that is a version and ends with 0: itself."""
     date: tuple[int, int, int] = (0, 0, 0)
     """Year, month, day; 0 where it is not said."""
     value: float = 0.0
@@ -48,6 +49,7 @@ class Mention:
 
 
 _LONG: Final = {"us": ("united", "states"), "usa": ("united", "states"), "uk": ("united", "kingdom")}
+_VERSION: Final = re.compile(r"\d+\.\d*[1-9]0+")
 _DATE_GLUE: Final = frozenset((",", "of", "th", "st", "nd", "rd", "."))
 
 Titles = Sequence[tuple[str, ...]]
@@ -79,7 +81,7 @@ def same(claimed: Mention, stated: Mention) -> bool:
         return same_name(claimed.words, stated.words)
     if claimed.kind == "date" and stated.kind == "date":
         return all(want in (0, have) for want, have in zip(claimed.date, stated.date, strict=True))
-    return claimed.kind == stated.kind == "number" and claimed.value == stated.value
+    return claimed.kind == stated.kind == "number" and (claimed.value, claimed.words) == (stated.value, stated.words)
 
 
 def same_name(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -180,7 +182,10 @@ def _number(found: Sequence[Token], at: int) -> Mention | None:
         last = place
     if value is None or (last == at and found[at].text in ("one", "second")):
         return None
-    return Mention("number", at, last, value=value)
+    # Python 3.10 is not Python 3.1, but 2.50 metres are 2.5 metres.
+    versioned = at > 0 and (found[at - 1].capital or found[at - 1].text == "version")
+    words = (found[at].text,) if versioned and _VERSION.fullmatch(found[at].text) else ()
+    return Mention("number", at, last, words, value=value)
 
 
 def _short_scale(found: Sequence[Token], at: int, place: int) -> int | None:

@@ -7,6 +7,7 @@ them (docs/evidence.md says what it cannot see). In doubt it says not found.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from agent.checks.close import Support
@@ -14,13 +15,14 @@ from agent.checks.judge import State, judged
 from agent.checks.page import ReadPage, page
 from agent.checks.signs import signs_differ, stand_alike
 from agent.checks.tokens import Token, tokens, words_of
-from agent.checks.words import DENIALS, UNTRUE
+from agent.checks.words import DENIALS, ORDINALS, UNTRUE
 from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Quote
 
 _BEFORE: Final = re.compile(
-    r"(?:\b(?:(?P<more>over|above|exceeding|(?:more|greater|older|larger|longer|higher) than|at least)"
-    r"|(?P<less>under|below|(?:less|fewer|smaller|younger|shorter|lower) than|at most|up to))\s+(?:an?\s+|the\s+)?)?"
+    r"(?:\b(?:(?P<more>over|above|exceeding|(?:more|greater|older|larger|longer|higher) than|at least|after)"
+    r"|(?P<less>under|below|(?:less|fewer|smaller|younger|shorter|lower) than|at most|up to|before))"
+    r"\s+(?:an?\s+|the\s+)?)?"
     r"(?P<sign>(?:(?<=[\s(])|^)[-−])?(?P<money>[$€£])?\s?$",
     re.I,
 )
@@ -147,13 +149,24 @@ class _Amount:
 
 
 def disagree(claim: str, shown: Iterable[str]) -> bool:
-    """Whether a number of a claim is in what is shown, but everywhere as another amount."""
+    """Whether a number of a claim is in what is shown, but everywhere as another amount: or "first" as "second"."""
+    shown = tuple(shown)
     there = [(token.text, amount) for text in shown for token, amount in _amounts(text)]
     for token, amount in _amounts(claim):
         same = [other for text, other in there if text == token.text]
         if same and all(amount.differs(other) for other in same):
             return True
-    return False
+    counted = {pair for text in shown for pair in _ordinals(text)}
+    nouns = {noun for noun, _ in counted}
+    return any(pair not in counted and pair[0] in nouns for pair in _ordinals(claim))
+
+
+def _ordinals(text: str) -> Iterator[tuple[str, int]]:
+    """What is counted, and its place: "the third edition"."""
+    for token, following in pairwise(tokens(text)):
+        place = 1 if token.text == "first" else ORDINALS.get(token.text)
+        if place and not following.mark:
+            yield following.stem, place
 
 
 def _amounts(text: str) -> Iterator[tuple[Token, _Amount]]:

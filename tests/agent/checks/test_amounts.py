@@ -22,6 +22,11 @@ def checked(claim: str, page: str) -> str:
         ("The shop closes at 6 am.", "The shop closes at 6 pm."),
         ("The tower is under 90 metres high.", "The tower is over 90 metres high."),
         ("More than 90 people died.", "Fewer than 90 people died."),
+        ("The castle was built before 1200.", "The castle was built after 1200."),
+        ("Python 3.10 added the match statement.", "Python 3.1 added the match statement."),
+        ("Version 2.1 fixes the bug.", "Version 2.10 fixes the bug."),
+        ("Apollo 10 was the first mission to the Moon.", "Apollo 10 was the fourth mission to the Moon."),
+        ("The second edition appeared in 2001.", "The first edition appeared in 2001."),
     ],
 )
 def test_another_amount_or_a_longer_name_is_not_what_the_claim_says(claim: str, page: str):
@@ -38,6 +43,9 @@ def test_another_amount_or_a_longer_name_is_not_what_the_claim_says(claim: str, 
         ("The tower is 90 metres high.", "The tower is over 90 metres high."),
         ("Between 1950 and 1960 he lived there.", "Between 1950 and 1960 he lived there."),
         ("He scored in the 84th minute.", "He scored in the 84th minute."),
+        ("The room is 2.5 metres high.", "The room is 2.50 metres high."),
+        ("It was Lina's first film.", "It was Lina's first film; her second film came in 1950."),
+        ("The castle was built in 1200.", "The castle was built just before 1200."),
     ],
 )
 def test_what_is_left_out_beside_a_number_is_no_difference(claim: str, page: str):
