@@ -181,7 +181,7 @@ def _aligned(
         number, at, lacking,
         replaced=len(lacking) == 1 and _replaced(lacking[0], items, firm, line, page),
         missed=missing, share=1 - missing / whole if whole else 1.0, verbless=verbless,
-        apart=_apart(items, firm, line) or _mixed_up(items, line, page),
+        apart=_apart(items, firm, line) or _mixed_up(items, claim, line, page),
         turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
         known=bool(claim.groups), read=not _senses_in(claim).isdisjoint(_senses_in(line.reading)),
         negated=_negated_there(items, line) != claim.negated,
@@ -207,16 +207,18 @@ def _apart(items: Sequence[Item], firm: Sequence[Mention], line: PageLine) -> bo
     return False
 
 
-def _mixed_up(items: Sequence[Item], line: PageLine, page: ReadPage) -> bool:
+def _mixed_up(items: Sequence[Item], claim: SentenceReading, line: PageLine, page: ReadPage) -> bool:
     """Whether a number or date is given to another name or date: "A has 5 and B has 7" does not say that A has 7."""
     firm = [(item, item.what) for item in items if item.there and isinstance(item.what, Mention)]
     weak = [
-        (i, Mention("name", 0, 0, (i.what.text,)))
-        for i in items
-        if i.there and isinstance(i.what, Token) and i.what.capital
+        (item, Mention("name", 0, 0, (item.what.text,)))
+        for item in items
+        if item.there and isinstance(item.what, Token) and item.what.capital
     ]
     for item, value in firm:
-        ends = [(other, what) for other, what in firm if what.kind != value.kind] or weak
+        part = claim.clauses.part(int(item.place))
+        others = [one for one in firm if one[1].kind != value.kind] or weak
+        ends = [one for one in others if int(one[0].place) in part]
         if value.kind != "name" and ends:
             end, what = min(ends, key=lambda one: abs(one[0].place - item.place))
             if all(
