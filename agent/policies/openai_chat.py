@@ -120,6 +120,8 @@ CHARS_A_TOKEN: Final = 4
 """For the estimate where the server does not report it."""
 MOST_CHARS_A_TOKEN: Final = 16
 """A turn that is longer than this for each token that it may have is cut there, whatever the server says."""
+_REFUSAL: Final = 200
+"""Characters of the words in which a model refuses."""
 CONTEXT_TOKENS: Final = 32_768
 """Where neither the server nor a setting says how long a context may be."""
 SOURCES: Final = ("web", "news", "arxiv", "kg")
@@ -232,7 +234,7 @@ class ChatContext:
         turn = ChatTurn(self._protocol, stop, opened=self._opened if self._spoke else None)
         most = MOST_CHARS_A_TOKEN * room
         reported: int | None = None
-        finish = ""
+        finish = refusal = ""
         try:
             messages, more = self._request()
             stream = self._policy.endpoint.chat(messages, **_parameters(sampling, stop, room), **more)
@@ -241,6 +243,7 @@ class ChatContext:
                     said = read_chat(event)
                     reported = said.completion_tokens or reported
                     finish = said.finish or finish
+                    refusal = (refusal + said.refusal)[:_REFUSAL]
                     if text := _take(turn, said, most=most):
                         yield Chunk(text)
                     if turn.stopped or turn.chars >= most:
@@ -250,6 +253,8 @@ class ChatContext:
                 raise PolicyError(self._broken(turn))
             if finish == "content_filter":
                 raise PolicyError(f"the server's content filter ended the turn of {self._policy.name}")
+            if refusal and not turn.content:
+                raise PolicyError(f"{self._policy.name} refused: {refusal}", kind="refused")
             cut = (finish == "length" or overlong) and not turn.stopped
             if (rest := turn.end(natural=not cut)) or cut:
                 yield Chunk(rest, cut=cut)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from agent.errors import QuestionError, wrong_fields
 from agent.loop.budgets import Effort
@@ -38,6 +38,14 @@ _BOUNDS: Final = ("maxLength", "maxItems")
 _Name = Annotated[str, Chars(100)]
 
 
+def _listed(given: object) -> object:
+    """A name alone, as models write it, is a list of one."""
+    return (given,) if isinstance(given, str) else given
+
+
+_Names = Annotated[tuple[_Name, ...], Field(fail_fast=True, max_length=32), BeforeValidator(_listed)]
+
+
 class ToolArguments(Strict):
     """The arguments of a tool call. Only the question is required; null is the same as nothing."""
 
@@ -48,10 +56,10 @@ class ToolArguments(Strict):
         default=None,
         description=f"What the evidence may weigh in characters, {LEAST_CHARS} to {MOST_CHARS}; null: as usual.",
     )
-    sources: Annotated[tuple[_Name, ...], Field(fail_fast=True, max_length=32)] | None = Field(
+    sources: _Names | None = Field(
         default=None, description="Names of the sources that may be searched; null: all of them."
     )
-    libraries: Annotated[tuple[_Name, ...], Field(fail_fast=True, max_length=32)] | None = Field(
+    libraries: _Names | None = Field(
         default=None,
         description="Ids of uploaded libraries to search instead of the sources, or 'all' for each of yours; with "
         "sources named too, both are searched; null: none.",
@@ -112,11 +120,11 @@ def read_arguments(arguments: str | Mapping[str, Any]) -> ToolArguments:
     try:
         given: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
         return ToolArguments.model_validate(given)
-    except json.JSONDecodeError as error:
-        raise QuestionError(f"the arguments of {NAME} are not valid JSON ({error})") from error
     except ValidationError as error:
         wrong = wrong_fields(error, whole="arguments")
         raise QuestionError(f"invalid arguments for {NAME}: {wrong}") from error
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        raise QuestionError(f"the arguments of {NAME} are not valid JSON ({error})") from error
 
 
 async def call_tool(

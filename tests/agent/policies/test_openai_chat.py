@@ -373,6 +373,11 @@ def test_a_content_filter_is_reported():
     assert "content filter" in run(failure(Reply(["x"], finish="content_filter")))
 
 
+def test_a_refusal_of_the_model_is_reported_in_its_words():
+    says = [{"refusal": "I can't help"}, {"refusal": " with that."}]
+    assert "small refused: I can't help with that." in run(failure(Reply(says)))
+
+
 # A whole rollout
 
 

@@ -201,6 +201,7 @@ def test_the_definition_is_a_function_in_strict_mode():
         '{"question": "q", "max_chars": 900}',
         {"question": "q", "max_chars": 900, "sources": ["web", "news"], "effort": "low", "protocol": "cairn"},
         '{"question": "q"}',
+        '{"question": "q", "sources": "web"}',
         '{"question": "q", "max_chars": null, "sources": null, "effort": null, "protocol": null}',
     ],
 )
@@ -236,7 +237,10 @@ def test_a_call_gets_no_more_room_than_is_allowed(wanted: int | None, allowed: i
         '{"question": 3}',
         '{"question": "q", "colour": "red"}',
         '{"question": "q", "effort": "huge"}',
+        "[" * 100_000,
+        '{"question": ' + "9" * 5_000 + "}",
     ],
+    ids=lambda arguments: arguments[:40],
 )
 def test_arguments_that_cannot_be_used_are_a_sentence_for_the_model(arguments: str):
     with pytest.raises(QuestionError, match="search_evidence"):
