@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.text import Text
 
+from agent.checks.claims import cited_by, shown_under
 from agent.cli.console import printable
 from agent.evidence import Passage
 from agent.plan import Node, Plan
@@ -297,19 +298,18 @@ def _clean(text: str) -> str:
 def cited_passages(trace: Trace) -> list[Passage]:
     """The passages behind the answer: what the evidence cites, or, without evidence, what merges and reflections do.
 
-    A number means the passage that carried it last when it was cited; protocols may start again in each round.
+    A number means what it meant when it was cited, and where that is several passages, those that the claim quotes.
     """
-    shown: dict[int, Passage] = {}
     by_evidence: list[Passage] = []
     by_merges: list[Passage] = []
-    for step in trace.steps:
+    for place, step in enumerate(trace.steps):
+        shown = shown_under(trace.steps[:place])
         match step:
-            case Gathered():
-                shown |= {passage.number: passage for passage in step.passages}
             case Evidenced():
-                by_evidence += [shown[n] for claim in step.claims for n in claim.cites if n in shown]
+                by_evidence += [passage for claim in step.claims for passage in cited_by(claim, shown)]
             case Merged() | Reflected():
-                by_merges += [shown[n] for n in map(int, _CITE.findall(step.text)) if n in shown]
+                whole = Claim(text=step.text, cites=tuple(map(int, _CITE.findall(step.text))))
+                by_merges += [passage for claim in step.claims or (whole,) for passage in cited_by(claim, shown)]
             case _:
                 pass
     return _once(by_evidence or by_merges)

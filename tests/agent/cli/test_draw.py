@@ -17,6 +17,7 @@ from agent.trace import (
     Merged,
     Planned,
     PlanRejected,
+    Quote,
     Searched,
     Skipped,
     Step,
@@ -155,6 +156,14 @@ def test_numbers_that_go_on_through_the_rollout_mean_the_same_passage_to_its_end
     evidence = Evidenced(text="…", claims=(Claim(text="c", cites=(1, 2)),))
     steps = (Gathered(round=1, passages=(first,)), Gathered(round=2, passages=(second,)), evidence)
     assert cited_passages(trace_of(*steps)) == [first, second]
+
+
+def test_of_a_number_that_several_queries_gave_the_passage_that_is_quoted_counts():
+    lina, tides = passage(1, "Lina", "Lina Orr was born in Trieste."), passage(1, "Tides")
+    quote = Quote(number=1, start=0, end=8, text="Lina Orr")
+    claim = Claim(text="She was born in Trieste.", cites=(1,), quotes=(quote,))
+    steps = (Gathered(round=1, passages=(lina, tides)), Merged(text="She was born in Trieste [1].", claims=(claim,)))
+    assert cited_passages(trace_of(*steps)) == [lina]
 
 
 def test_numbers_that_start_again_each_round_mean_the_passage_of_their_round():
