@@ -143,6 +143,8 @@ class Study:
         said = merged(self.base, training.changes)
         said |= {"name": training.name, "start": str(self.start), "protocols": [self.protocol(training)]}
         said |= {"seed": seed, "steps": steps}
+        optimizer = said.get("optimizer", {})  # its warm-up ends within a study of few steps, too
+        said["optimizer"] = {**optimizer, "warmup_steps": min(optimizer.get("warmup_steps", 0), steps)}
         points = {"save_every_steps": steps // self.recipe.points, "keep": self.recipe.points}
         said["report"] = {**said.get("report", {}), **points}
         if training.questions:
