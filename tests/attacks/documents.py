@@ -269,6 +269,8 @@ def open_documents(trap: Trap) -> Bombs:
     )
     yield "active.epub", packed(epub_parts({"a.xhtml": chapter(active)})), OWL
     yield "active.html", chapter(active + f"<p>{OWL} It is never seen by day.</p>").encode(), OWL
+    links = "".join(f"<li><a href='/{number}'>Owl {number}</a></li>" for number in range(20_000))
+    yield "articles.html", f"{'<article>' * 200}<p>{OWL}</p><ul>{links}</ul>{'</article>' * 200}".encode(), OWL
     message = f"Subject: owls\nContent-Type: text/html\n\n{active}"
     yield "active.eml", message.encode(), OWL
     book = {"a.xhtml": chapter(f"<p>{OWL}</p>")}

@@ -23,13 +23,15 @@ MAX_BYTES: Final = 512 << 20
 
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})", re.IGNORECASE)
-_EMPHASIS: Final = "//b|//strong|//i|//em|//u|//sub|//sup"
+_EMPHASIS: Final = "//*[self::b or self::strong or self::i or self::em or self::u or self::sub or self::sup]"
 """Markdown would put stars and tags into the sentences."""
 _RAISED: Final = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 """10⁶ is not 106."""
-_LINKS: Final = "(//main|//article|//*[@role='main']|//body/ul|//body/ol)//a[not(ancestor::nav)]"
+_IN_TEXT: Final = "ancestor::main or ancestor::article or ancestor::*[@role='main']"
+"""Conditions of single elements: a path through all such parts takes time by the square of their number."""
+_LINKS: Final = f"//a[({_IN_TEXT} or ancestor::*[self::ul or self::ol][parent::body]) and not(ancestor::nav)]"
 """In the text itself: trafilatura takes a list of links for a menu and leaves it out, names and all."""
-_BOXES: Final = "//figure | (//main|//article|//*[@role='main'])//*[self::aside or self::form]"
+_BOXES: Final = f"//*[self::figure or (self::aside or self::form) and ({_IN_TEXT})]"
 """Notes, code and forms in the text itself: trafilatura leaves them out by their names, as the bars of a site."""
 _CUT_OFF: Final = "/*" * 250
 """An element so deep inside of others: the parser ends without a word at one of 256, and all that follows is lost."""
@@ -128,7 +130,7 @@ def _keep_whole(tree: Any) -> None:
     for raised in tree.iter("sup"):
         if raised.text and set(map(ord, raised.text)) <= _RAISED.keys():
             raised.text = raised.text.translate(_RAISED)
-    for mark in tree.xpath(f"{_EMPHASIS} | {_LINKS}"):
+    for mark in [*tree.xpath(_EMPHASIS), *tree.xpath(_LINKS)]:
         mark.drop_tag()
     for box in tree.xpath(_BOXES):
         box.tag = "div" if len(box) else "p"
