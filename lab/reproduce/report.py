@@ -79,7 +79,8 @@ def _own(findings: Findings, paper: Paper) -> list[Ruling]:
 def _opening(findings: Findings) -> list[str]:
     ruled = findings.rulings.values()
     counts = {name: sum(one.verdict == name for one in ruled) for name in MARKS}
-    passed = sum(bool(one.checked) and all(check.passed for check in one.checked) for one in ruled)
+    ended = [one for one in ruled if one.verdict != "not run"]
+    passed = sum(bool(one.checked) and all(check.passed for check in one.checked) for one in ended)
     machine, took = findings.machine, sum(entry.seconds for entry in findings.jobs.values())
     rows = [
         f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {verdict_of(one)} | {_left_out(one)} | "

@@ -77,6 +77,7 @@ def test_what_was_evaluated_is_shown_with_its_interval_its_checks_its_verdict_an
     assert verdicts["kg.graph"]["verdict"] == "holds"
     assert [check["passed"] for check in verdicts["kg.graph"]["checked"]] == [True, True]
     assert verdicts["kg.rewards"]["verdict"] == "not run"
+    assert "The checks of 1 passed." in page
 
 
 def test_a_claim_without_room_to_the_oracle_is_shown_as_one_that_cannot_be_seen(tmp_path: Path):
@@ -108,6 +109,7 @@ def test_the_starts_behaviours_are_shown_with_their_probability_and_what_they_pa
     rows = {row.says: row for row in start_rows(found(study).found)}
     assert (rows["rounds of three queries"].em_with, rows["rounds of three queries"].em_without) == (1.0, 0.5)
     assert (rows["rounds of three queries"].uncertain, rows["merges with the answer"].uncertain) == (True, False)
+    assert "The checks of 0 passed." in page_of(study, tmp_path), "of claims that are run to their end"
     page = page_of(study, tmp_path)
     assert "| `multisearch-start-sampled` | merges with the answer | 1.000 (1.000 to 1.000) | 0.750 | – |" in page
 
