@@ -309,7 +309,7 @@ def _ends_exchanged(items: Sequence[Item], claim: SentenceReading, line: PageLin
         if not (isinstance(middle.what, Token) and before and after):
             continue
         if (compares or _side_by_side(before[0], after[0], claim)) and all(
-            max(after[0].there) < at < min(before[0].there) and not _suffers(middle, int(at), claim, line)
+            max(after[0].there) < at < min(before[0].there) and not _is_passive_there(middle, int(at), claim, line)
             for at in middle.there
         ):
             return True
@@ -322,7 +322,7 @@ def _side_by_side(before: Item, after: Item, claim: SentenceReading) -> bool:
     return all(claim.tokens[k].text not in FUNCTION or claim.tokens[k].text in ARTICLES for k in between)
 
 
-def _suffers(word: Item, at: int, claim: SentenceReading, line: PageLine) -> bool:
+def _is_passive_there(word: Item, at: int, claim: SentenceReading, line: PageLine) -> bool:
     """Whether a word is passive in the line alone: "was shown on NAME"."""
     said, stated = claim.clauses, line.reading.clauses
     return stated.passive(at, at) or (stated.text(at - 1) in BE and said.text(int(word.place) - 1) not in BE)

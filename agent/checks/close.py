@@ -41,12 +41,12 @@ def drawn(fact: StatedFact, value: Mention | None, pages: Sequence[ReadPage]) ->
         for place, page in enumerate(pages)
         for who in fact.holder.names
         for at in stated_by(fact.sense, who, value, page)
-        if not page.lines[at].reading.negated and not _is_anothers(fact.sense, who, value, page, at)
+        if not page.lines[at].reading.negated and not _belongs_to_another(fact.sense, who, value, page, at)
     )
     return next(found, None)
 
 
-def _is_anothers(sense: str, who: Mention, value: Mention, page: ReadPage, at: int) -> bool:
+def _belongs_to_another(sense: str, who: Mention, value: Mention, page: ReadPage, at: int) -> bool:
     """Whether a line of two such facts gives the value to another holder: "A was born in 1940 and B in 1950"."""
     stated = [one for group in page.lines[at].reading.groups for one in group if one.sense == sense]
     own = [one for one in stated if page.names_it(who, one.holder.names)]
