@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import signal
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -81,6 +82,17 @@ def no_store_of_a_person(tmp_path_factory: pytest.TempPathFactory) -> Generator[
         patch.setenv("CAIRN_WEB", "tavily,serper,searxng,brave,exa")
         patch.setenv("CAIRN_NEWS", "gnews,serper,tavily,searxng,brave,exa")
         yield
+
+
+@pytest.fixture(autouse=True)
+def logs_of_this_test_only() -> Generator[None]:
+    """A test that sets up the log of a server sends no line of the tests after it there."""
+    names = (None, "agent", "server", "train")
+    handlers, levels = list(logging.root.handlers), [logging.getLogger(name).level for name in names]
+    yield
+    logging.root.handlers = handlers
+    for name, level in zip(names, levels, strict=True):
+        logging.getLogger(name).setLevel(level)
 
 
 _CACHES: Final = count()

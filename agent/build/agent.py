@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from agent.build.shipped import is_small, needs_small, newest_checkpoint, with_policy
+from agent.build.shipped import is_shipped, is_small, newest_checkpoint, with_policy
 from agent.build.sources import build_sources, chosen, distinct, uses_manual, uses_world
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
@@ -196,7 +196,7 @@ def _about_policy(settings: CairnSettings) -> list[str]:
         ]
     if uses_world(settings):
         return [f"The embedded policy was trained to search the little world, and nothing else; {connect}."]
-    if settings.checkpoint and not needs_small(settings):
+    if not is_shipped(settings):
         return []
     return [
         "The embedded policy was trained on the little world only; for other sources, run cairn model fetch, "

@@ -43,7 +43,7 @@ def with_policy(settings: CairnSettings, progress: "Progress | None" = None) -> 
         folder = ready_policy_folder(SMALL, fetching=settings.fetch, progress=progress or quiet)
     except SetupError as error:
         _log.warning("%s. The little world's policy answers instead, which knows no real language", error)
-        return settings.model_copy(update={"fetch": False})
+        return settings.model_copy(update={"checkpoint": newest_checkpoint()})
     said = of_checkpoint(folder, said=settings.model_fields_set)
     if settings.budgets.policy_tokens is None:
         said["budgets"] = settings.budgets.model_copy(update={"policy_tokens": MOST_TOKENS})
@@ -59,6 +59,14 @@ def needs_small(settings: CairnSettings) -> bool:
 def is_small(settings: CairnSettings) -> bool:
     """Whether `small-v1` writes."""
     return settings.checkpoint is not None and settings.checkpoint.name.startswith(SMALL.name)
+
+
+def is_shipped(settings: CairnSettings) -> bool:
+    """Whether a policy that comes with Cairn writes."""
+    if settings.policy != "embedded" or settings.model or settings.base_url:
+        return False
+    named = settings.checkpoint
+    return named is None or is_small(settings) or named.is_relative_to(CHECKPOINTS)
 
 
 def newest_checkpoint(folder: Path = CHECKPOINTS) -> Path:

@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from agent import __version__
+from agent.build.shipped import is_shipped
 from agent.build.sources import uses_manual, uses_world
 from agent.errors import QuestionError
 from agent.policies import local_servers
@@ -124,15 +125,9 @@ async def _bundle(run_manager: RunManager, id: str) -> EvidenceBundle:
     return bundle_of(read_trace(stored))
 
 
-def has_no_model(settings: CairnSettings) -> bool:
-    """Whether nothing is named that writes, so that the shipped checkpoint does."""
-    named = settings.checkpoint or settings.model or settings.base_url
-    return settings.policy == "embedded" and not named
-
-
 async def find_usable(settings: CairnSettings) -> list[LocalServer]:
     """The servers of this machine that have a model, where none is named; Cairn's own port is left alone."""
-    if not has_no_model(settings):
+    if not is_shipped(settings):
         return []
     ports = {port: name for port, name in local_servers.PORTS.items() if port != settings.port}
     return [server for server in await find_local_servers(ports=ports) if server.models]

@@ -6,8 +6,7 @@ Everything that leaves the server is grepped for them: answers, errors, logs, me
 import asyncio
 import io
 import json
-import logging
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,14 +50,9 @@ class Left:
 
 
 @pytest.fixture
-def log() -> Generator[io.StringIO]:
-    """A stream for the log; what pytest and others had set up comes back afterwards."""
-    handlers, level = logging.root.handlers, logging.root.level
-    yield io.StringIO()
-    logging.root.handlers = handlers
-    logging.root.setLevel(level)
-    for name in ("agent", "server", "train"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+def log() -> io.StringIO:
+    """A stream for the log."""
+    return io.StringIO()
 
 
 def settings_of(engine: str, source: str, folder: Path) -> CairnSettings:

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from agent.build.shipped import is_shipped, newest_checkpoint
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import CairnSettings
 from server import launch
 from server.chat.service import Service
-from server.ui.routes import LocalServerFinder, has_no_model
+from server.ui.routes import LocalServerFinder
 from tests.agent.sources.live.apiserver import ApiServer
 from tests.model_servers import listing, lm_studio, ollama, port_of
 from tests.server.live import in_memory, make_service
@@ -38,6 +39,8 @@ def use(monkeypatch: pytest.MonkeyPatch, *servers: ApiServer) -> None:
     [
         ({}, True),
         ({"corpus": Path("documents")}, True),
+        ({"checkpoint": newest_checkpoint()}, True),
+        ({"checkpoint": Path("models/small-v1-3fa2")}, True),
         ({"base_url": "http://gpu:8000/v1", "model": "m"}, False),
         ({"checkpoint": Path("runs/mine")}, False),
         ({"model": "runs/mine"}, False),
@@ -45,7 +48,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *servers: ApiServer) -> None:
     ],
 )
 def test_models_are_offered_where_none_is_named(settings: dict[str, Any], expected: bool) -> None:
-    assert has_no_model(CairnSettings(**settings)) is expected
+    assert is_shipped(CairnSettings(**settings)) is expected
 
 
 def test_the_page_lists_which_models_could_write_and_how(monkeypatch: pytest.MonkeyPatch) -> None:

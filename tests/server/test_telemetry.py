@@ -5,7 +5,6 @@ import io
 import json
 import logging
 import re
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -150,16 +149,11 @@ def test_an_observer_that_breaks_breaks_no_run(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.fixture
-def lines() -> Generator[io.StringIO]:
+def lines() -> io.StringIO:
     """The log as it is set up in production, written here."""
-    before = logging.root.handlers, logging.root.level
     out = io.StringIO()
     set_up_logs(secrets={"hunter2-hunter2"}, form="json", level="info", stream=out)
-    yield out
-    logging.root.handlers, _ = before
-    logging.root.setLevel(before[1])
-    for name in ("agent", "server", "train"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    return out
 
 
 def test_a_request_and_its_run_have_a_line_each_with_the_same_id(lines: io.StringIO) -> None:
