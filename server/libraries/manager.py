@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -22,7 +22,7 @@ from server.libraries.indexing import Indexer, IndexProgress
 from server.libraries.shards import CurrentSource, OpenShards
 from server.store import RunStore, StoreError
 from server.store.libraries import LibraryRows
-from server.store.library_rows import Attributes, Counts, FileRow, LibraryRow, Page
+from server.store.library_rows import Attributes, Counts, DeletedFileError, FileRow, LibraryRow, Page
 
 logger = logging.getLogger(__name__)
 
@@ -185,10 +185,14 @@ class LibraryManager:
         Raises:
             StoreError: it was not removed.
         """
-        for library in await self.rows.delete_file(file.id):
-            self._indexer.add(library)
-        self._folder.remove_file(file.id, file.name)
+        await self._delete_files([file])
         await self._store.database.shrink(log=True)
+
+    async def _delete_files(self, files: Sequence[FileRow]) -> None:
+        for library in await self.rows.delete_files([file.id for file in files]):
+            self._indexer.add(library)
+        for file in files:
+            await asyncio.to_thread(self._folder.remove_file, file.id, file.name)
 
     async def add_library(self, name: str, metadata: Mapping[str, str], *, key_id: str) -> LibraryRow:
         return await self.rows.add_library(LibraryRow(new_id("vs_"), name, key_id=key_id, metadata=metadata))
@@ -205,24 +209,26 @@ class LibraryManager:
             StoreError: it was not removed.
         """
         # The library itself goes last: where the store fails on the way, the client can try all of it again.
-        for file in await self._every_file(library) if files else []:
-            await self.delete_file(file)
+        if files:
+            await self._delete_files(await self.rows.own_files(library))
         await self.rows.delete_library(library.id, runs=runs)
         self._indexer.forget(library.id)
         self._folder.remove_index(library.id)
         self._shards.forget(library.id)
         await self._store.database.shrink(log=True)
 
-    async def _every_file(self, library: LibraryRow) -> list[FileRow]:
-        found = [await self.rows.file(id, key_id=library.key_id) for id in await self.rows.files_of([library.id])]
-        return [file for file in found if file is not None]
-
     async def add(self, library: str, file: FileRow, attributes: Attributes | None = None) -> None:
         """Put a file into a library; it is indexed soon. Of one that is there, change the attributes that are given.
 
         Raises:
-            ApiError: the library is there no more. StoreError: it could not be written down.
+            ApiError: the library or the file is there no more. StoreError: it could not be written down.
         """
+        try:
+            await self._add(library, file, attributes)
+        except DeletedFileError as error:
+            raise no_file(file.id, param="file_id") from error
+
+    async def _add(self, library: str, file: FileRow, attributes: Attributes | None) -> None:
         async with self._while_there(library):
             added = await self.rows.add_member(library, file, attributes)
         if added:
@@ -231,6 +237,8 @@ class LibraryManager:
     async def add_batch(self, library: str, files: Sequence[tuple[FileRow, Attributes | None]]) -> str:
         """Put files with their attributes into a library together; gives the id of the batch.
 
+        One that is deleted meanwhile is left out.
+
         Raises:
             ApiError: the library is there no more. StoreError: not all of it could be written down.
         """
@@ -238,7 +246,8 @@ class LibraryManager:
         async with self._while_there(library):
             await self.batches.add(id, library, [file.id for file, _ in files])
         for file, attributes in files:
-            await self.add(library, file, attributes)
+            with suppress(DeletedFileError):
+                await self._add(library, file, attributes)
         return id
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -29,14 +29,21 @@ from server.store.library_rows import (
     Attributes,
     Built,
     Counts,
+    DeletedFileError,
     FileRow,
     LibraryRow,
     Member,
     MemberState,
     Page,
+    file_of,
+    library_of,
+    member_of,
+    read_object,
 )
-from server.store.serial import read_text, storable
+from server.store.serial import storable
 from server.store.tables import BATCH_FILES, BATCHES, FILES, LIBRARIES, MEMBERS, REPORTS, RUNS, now
+
+_AT_ONCE: Final = 500
 
 
 class LibraryRows:
@@ -64,18 +71,18 @@ class LibraryRows:
             count, size = (await connection.execute(_used(file.key_id))).one()
             if count + 1 > most_files or size + file.bytes > most_bytes:
                 return None
-            return _file((await connection.execute(insert(FILES).values(row).returning(FILES))).one())
+            return file_of((await connection.execute(insert(FILES).values(row).returning(FILES))).one())
 
     async def file(self, id: str, *, key_id: str | None) -> FileRow | None:
         """One file, where it was uploaded with this key; None as the key: with any."""
         row = await self._one(_of_key(select(FILES).where(FILES.c.id == storable(id)), FILES, key_id))
-        return _file(row) if row else None
+        return file_of(row) if row else None
 
     async def files(self, page: Page, *, key_id: str | None, purpose: str = "") -> list[FileRow]:
         query = _of_key(select(FILES), FILES, key_id)
         if purpose:
             query = query.where(FILES.c.purpose == storable(purpose))
-        return [_file(row) for row in await self._page(query, FILES, page)]
+        return [file_of(row) for row in await self._page(query, FILES, page)]
 
     async def known_files(self, ids: Collection[str]) -> set[str]:
         """Which of these ids are files."""
@@ -88,14 +95,17 @@ class LibraryRows:
             count, size = (await connection.execute(_used(key_id))).one()
         return int(count), int(size)
 
-    async def delete_file(self, id: str) -> set[str]:
-        """Remove a file, also from its libraries; gives those, whose shards are to be built again."""
+    async def delete_files(self, ids: Sequence[str]) -> set[str]:
+        """Remove files, also from their libraries; gives those, whose shards are to be built again."""
+        libraries: set[str] = set()
         async with self._database.writing() as connection:
-            mine = MEMBERS.c.file == id
-            libraries = set((await connection.execute(select(MEMBERS.c.library).where(mine))).scalars())
-            await connection.execute(update(MEMBERS).where(mine).values(state="removed", why="", passages=0))
-            await remember(connection, select(FILES.c.id, FILES.c.created).where(FILES.c.id == id))
-            await connection.execute(delete(FILES).where(FILES.c.id == id))
+            for start in range(0, len(ids), _AT_ONCE):
+                some = ids[start : start + _AT_ONCE]
+                mine, files = MEMBERS.c.file.in_(some), FILES.c.id.in_(some)
+                await remember(connection, select(FILES.c.id, FILES.c.created).where(files))
+                await connection.execute(delete(FILES).where(files))  # first: `add_member` waits for it
+                libraries |= set((await connection.execute(select(MEMBERS.c.library).where(mine))).scalars())
+                await connection.execute(update(MEMBERS).where(mine).values(state="removed", why="", passages=0))
         return libraries
 
     async def add_library(self, library: LibraryRow) -> LibraryRow:
@@ -107,16 +117,16 @@ class LibraryRows:
             "created": self._now,
         }
         async with self._database.writing() as connection:
-            return _library((await connection.execute(insert(LIBRARIES).values(row).returning(LIBRARIES))).one())
+            return library_of((await connection.execute(insert(LIBRARIES).values(row).returning(LIBRARIES))).one())
 
     async def library(self, id: str, *, key_id: str | None) -> LibraryRow | None:
         """One library, where it was made with this key; None as the key: with any."""
         row = await self._one(_of_key(select(LIBRARIES).where(LIBRARIES.c.id == id), LIBRARIES, key_id))
-        return _library(row) if row else None
+        return library_of(row) if row else None
 
     async def libraries(self, page: Page, *, key_id: str | None) -> list[LibraryRow]:
         rows = await self._page(_of_key(select(LIBRARIES), LIBRARIES, key_id), LIBRARIES, page)
-        return [_library(row) for row in rows]
+        return [library_of(row) for row in rows]
 
     async def change_library(self, id: str, *, name: str | None, metadata: Mapping[str, str] | None) -> None:
         values: dict[str, Any] = {}
@@ -159,13 +169,19 @@ class LibraryRows:
         """Put a file into a library, into its last shard or, where that is full, into a new one.
 
         `attributes` are those of the file there; None: none, or as they were. Gives whether it was not there before.
+
+        Raises:
+            DeletedFileError: the file was deleted.
         """
         of_library = MEMBERS.c.library == library
         sizes = select(MEMBERS.c.shard, func.count(), func.sum(MEMBERS.c.bytes)).where(of_library)
         last = sizes.group_by(MEMBERS.c.shard).order_by(MEMBERS.c.shard.desc()).limit(1)
         mine = and_(of_library, MEMBERS.c.file == file.id)
         said = {"attributes": storable(json.dumps(dict(attributes or {})))}
+        there = select(FILES.c.id).where(FILES.c.id == file.id).with_for_update(read=True, key_share=True)
         async with self._database.writing() as connection:
+            if (await connection.execute(there)).first() is None:
+                raise DeletedFileError(file.id)
             state = (await connection.execute(select(MEMBERS.c.state).where(mine))).scalar_one_or_none()
             if state not in (None, "removed", "cancelled"):
                 if attributes is not None:
@@ -199,7 +215,7 @@ class LibraryRows:
     async def member(self, library: str, file: str) -> Member | None:
         query = _members().where(MEMBERS.c.library == library, MEMBERS.c.file == file, MEMBERS.c.state != "removed")
         row = await self._one(query)
-        return _member(row) if row else None
+        return member_of(row) if row else None
 
     async def members(
         self, library: str, page: Page, *, state: MemberState | None = None, batch: str = ""
@@ -211,7 +227,14 @@ class LibraryRows:
         if state:
             query = query.where(MEMBERS.c.state == state)
         rows = await self._page(query, MEMBERS, page, id="file", time="added", library=library)
-        return [_member(row) for row in rows]
+        return [member_of(row) for row in rows]
+
+    async def own_files(self, library: LibraryRow) -> list[FileRow]:
+        """The files of a library that were uploaded with its key."""
+        of_library = select(MEMBERS.c.file).where(MEMBERS.c.library == library.id, MEMBERS.c.state != "removed")
+        query = select(FILES).where(FILES.c.id.in_(of_library), FILES.c.key_id == library.key_id)
+        async with self._database.reading() as connection:
+            return [file_of(row) for row in await connection.execute(query)]
 
     async def files_of(self, libraries: Collection[str], *, among: Collection[str] | None = None) -> list[str]:
         """The ids of all files of these libraries, or of those among these ids."""
@@ -236,7 +259,7 @@ class LibraryRows:
         there = MEMBERS.c.library == library, MEMBERS.c.state == "indexed"
         query = select(MEMBERS.c.file, MEMBERS.c.attributes).where(*there)
         async with self._database.reading() as connection:
-            return {row.file: _read_object(row.attributes) for row in await connection.execute(query)}
+            return {row.file: read_object(row.attributes) for row in await connection.execute(query)}
 
     async def holding(self, file: str) -> list[str]:
         """The libraries in which a file may be found."""
@@ -259,7 +282,7 @@ class LibraryRows:
         found: dict[int, list[Member]] = {}
         async with self._database.reading() as connection:
             for row in await connection.execute(query.order_by(MEMBERS.c.shard, MEMBERS.c.added, MEMBERS.c.file)):
-                found.setdefault(row.shard, []).append(_member(row))
+                found.setdefault(row.shard, []).append(member_of(row))
         return found
 
     async def built(self, library: str, shard: int, members: Sequence[Member], *, gone: Sequence[Member]) -> Built:
@@ -350,45 +373,3 @@ def _of_key(query: Select[Any], table: Table, key_id: str | None) -> Select[Any]
 def _members() -> Select[Any]:
     """Members with the names of their files; of one that was deleted, none is left."""
     return select(MEMBERS, FILES.c.name, FILES.c.url).outerjoin(FILES, FILES.c.id == MEMBERS.c.file)
-
-
-def _file(row: Row[Any]) -> FileRow:
-    return FileRow(
-        id=row.id,
-        name=read_text(row.name),
-        bytes=row.bytes,
-        key_id=row.key_id,
-        purpose=read_text(row.purpose),
-        url=read_text(row.url),
-        created=row.created,
-    )
-
-
-def _library(row: Row[Any]) -> LibraryRow:
-    kept = {name: str(value) for name, value in _read_object(row.metadata).items()}
-    return LibraryRow(id=row.id, name=read_text(row.name), key_id=row.key_id, metadata=kept, created=row.created)
-
-
-def _read_object(stored: str) -> dict[str, Any]:
-    """An object of the store; what another version or a broken one wrote is empty."""
-    try:
-        found: Any = json.loads(read_text(stored))
-    except ValueError:
-        return {}
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
-
-
-def _member(row: Row[Any]) -> Member:
-    return Member(
-        library=row.library,
-        file=row.file,
-        name=read_text(row.name or ""),
-        shard=row.shard,
-        state=row.state,
-        why=read_text(row.why),
-        passages=row.passages,
-        bytes=row.bytes,
-        url=read_text(row.url or ""),
-        added=row.added,
-        attributes=_read_object(row.attributes),
-    )

@@ -12,6 +12,7 @@ import pytest
 from openai import APIStatusError, AsyncOpenAI
 
 from agent.sources.base import SearchRequest
+from server.http.errors import ApiError
 from server.libraries.build import ShardToBuild
 from server.libraries.folder import LibraryFolder, folder_of
 from server.libraries.manager import LibraryManager, Quota
@@ -125,6 +126,21 @@ def test_a_server_that_builds_what_another_one_built_since_loses_no_file_and_bri
         await until_settled(slow, library, 1 if deleted else 2)
         there = {"Lina Orr"} if deleted else {"Lina Orr", "Aurora Falls"}
         assert await titles(slow, library, "Lina Orr Trieste film miller") == there
+
+    asyncio.run(main())
+
+
+def test_a_file_that_is_deleted_while_it_is_put_into_a_library_is_not_in_it(tmp_path: Path):
+    async def main() -> None:
+        async with managing(tmp_path) as manager:
+            library = (await manager.add_library("Films", {}, key_id="")).id
+            falls, orr = await kept(manager, "falls.md", FALLS), await kept(manager, "orr.html", ORR)
+            await manager.delete_file(falls)
+            await manager.add_batch(library, [(falls, None), (orr, None)])
+            await until_settled(manager, library, 1)
+            assert (await manager.rows.counts([library]))[library].total == 1
+            with pytest.raises(ApiError, match="There is no file"):
+                await manager.add(library, falls)
 
     asyncio.run(main())
 
