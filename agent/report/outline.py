@@ -15,7 +15,7 @@ from agent.checks.words import ARTICLES
 from agent.evidence import Passage
 from agent.outbound.completions import without_reasoning
 from agent.report.report import Outline, PlannedSection
-from agent.sanitize.text import shortened
+from agent.sanitize.text import shortened, shown_line
 
 MOST_SECTIONS: Final = 12
 MOST_HEADING_CHARS: Final = 120
@@ -28,6 +28,8 @@ _OPENING: Final = re.compile(
     r"(?i)^(?:(?:please\s+)?(?:write|give|make)\s+(?:me\s+)?an?\s+(?:report|overview)\s+(?:on|of|about)|tell me about|"
     r"what (?:is|are|was|were|happened (?:in|during|to|on))|who (?:is|was)|how (?:does|do|did))\s+(?:the\s+|an?\s+)?"
 )
+_FILE: Final = re.compile(r"[./]|^file-[0-9a-f]{24}$")
+"""In an id: the path of a file, or the id of one that was uploaded."""
 _LINE: Final = re.compile(
     r"^\W*(?:sections?\b\W*)?(?:\d{1,2}\W+)?(?P<heading>[^|\n]+?)\s*\|\s*(?P<question>[^|\n]+?)\W*$",
     re.IGNORECASE,
@@ -144,7 +146,7 @@ def _about(by_document: Mapping[str, list[Passage]], wanted: frozenset[str]) -> 
 def document_of(passage: Passage) -> str:
     """What is the same for all passages of one document: its address, its file, or else its source and title."""
     file = passage.id.rsplit("#", 1)[0]
-    return passage.url or (file if re.search(r"[./]", file) else f"{passage.source}\n{_document_title(passage)}")
+    return passage.url or (file if _FILE.search(file) else f"{passage.source}\n{_document_title(passage)}")
 
 
 def title_of(question: str) -> str:
@@ -172,7 +174,7 @@ def question_of(heading: str, *, about: str) -> str:
 
 def one_line(text: str, most: int) -> str:
     """Text of a stranger or a model on one line, cut."""
-    return shortened(" ".join("".join(c if c.isprintable() else " " for c in text).split()), most)
+    return shortened(shown_line(text), most)
 
 
 def _planned(topic: Topic, *, several: bool) -> PlannedSection:

@@ -4,8 +4,11 @@ import re
 import unicodedata
 from typing import Any, Final, cast
 
+from agent.sanitize.skeleton import is_hidden
+
 _OBEYED: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Control characters, marks that turn the direction of writing, halves of surrogate pairs, private use."""
+_PARTING: Final = frozenset({"Cc", "Co", "Zl", "Zp", "Zs"})
 _PLAIN: Final = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\uffff\U00010000-\U0010ffff]*")
 _MARKUP: Final = re.compile(r"[\\`<>\[\]|&]")
 MARKS: Final = (
@@ -56,6 +59,26 @@ def _escaped(character: str) -> str:
     """As JSON writes it: two halves of a pair beyond the first 65,536 characters."""
     pairs = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{pairs[at]:02x}{pairs[at + 1]:02x}" for at in range(0, len(pairs), 2))
+
+
+def shown_line(text: str) -> str:
+    """The text on one line, as every file format can hold it: without controls and what only hides something.
+
+    What joins letters or emoji stays, and so does a soft hyphen.
+    """
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
+    text = whole(text)
+    return " ".join("".join(_shown(text, at) for at in range(len(text))).split())
+
+
+def _shown(text: str, at: int) -> str:
+    character = text[at]
+    if character.isprintable() or character == "\u00ad":
+        return "" if is_hidden(text, at) and character != "\u00ad" else character
+    if unicodedata.category(character) in _PARTING or ord(character) & 0xFFFE == 0xFFFE:
+        return " "
+    return "" if is_hidden(text, at) else character
 
 
 def in_markdown(text: str) -> str:

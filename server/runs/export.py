@@ -26,8 +26,8 @@ _CHECKS: Final[Mapping[str, str]] = {
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>#|~!&])|^(\s*)([-+=]|\d+[.)])(?=\s|$)", re.MULTILINE)
 _TEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
+    "{": r"\textbraceleft{}",  # BibTeX counts those behind a backslash, too
+    "}": r"\textbraceright{}",
     "%": r"\%",
     "$": r"\$",
     "&": r"\&",
@@ -116,7 +116,10 @@ def bibtex(trace: Trace) -> str:
 
 def _documents(passages: Iterable[Passage]) -> Iterable[Passage]:
     """One passage of each document."""
-    return {passage.url or passage.id: passage for passage in reversed(list(passages))}.values()
+    found: dict[str, Passage] = {}
+    for passage in passages:
+        found.setdefault(passage.url or re.sub(r"#\d+$", "", passage.id), passage)
+    return found.values()
 
 
 def _key(passage: Passage) -> str:
@@ -160,7 +163,9 @@ def _place(passage: Passage) -> str:
 
 def _md(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    return _MARKDOWN.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", " ".join(text.split()))
+    return _MARKDOWN.sub(
+        lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}{m[3][:-1]}\\{m[3][-1]}", " ".join(text.split())
+    )
 
 
 def _md_link(url: str) -> str:

@@ -7,6 +7,7 @@ They are written into the user's own settings file and hold after a restart. Wha
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from fastapi import FastAPI
@@ -196,9 +197,12 @@ def _field(known: _Known, own: Mapping[str, Any], editor: SettingsEditor) -> Set
 
 def _fixed(known: _Known, editor: SettingsEditor) -> bool:
     """Whether something that counts more than the user's own file says it."""
-    running = _plain(getattr(editor.settings, known.name))
-    default = _plain(CairnSettings.model_fields[known.name].get_default(call_default_factory=True))
-    return running not in (default, editor.own.get(known.name), None, "")
+    running = getattr(editor.settings, known.name)
+    default = CairnSettings.model_fields[known.name].get_default(call_default_factory=True)
+    own = editor.own.get(known.name)
+    if isinstance(running, Path) and isinstance(own, str):
+        own = Path(own)  # `./papers/` is `papers`
+    return _plain(running) not in (_plain(default), _plain(own), None, "")
 
 
 def _plain(value: Any) -> Any:

@@ -163,3 +163,31 @@ def test_where_the_policy_does_not_know_no_source_is_cited_for_that(browser: Bro
         expect(answer).to_contain_text("The passages that were found do not say it.")
         expect(answer.locator(".cites")).to_have_count(0)
         expect(answer.get_by_label("What was found on the way")).to_contain_text("Trieste")
+
+
+@pytest.mark.parametrize("answer", ["1944.", "1944. [1]", "1944. That was the year."])
+def test_a_number_with_a_full_stop_is_shown_as_it_is(browser: Browser, answer: str) -> None:
+    turns = (SEARCH, f"<evidence>\n- Lina Orr was born in Trieste. [1]\n</evidence>\n<answer>{answer}</answer>")
+    with in_thread(scripted(turns)) as address, tab(browser, address) as page:
+        page.ask(QUESTION)
+        page.ended()
+        text = page.page.locator(".answer-text")
+        start = text.locator("ol").get_attribute("start") if text.locator("ol").count() else ""
+        assert f"{start}{text.inner_text()}".startswith("1944")
+
+
+def test_the_chip_of_a_claim_shows_its_own_check_though_others_cite_the_same(browser: Browser) -> None:
+    claims = "- Aurora Falls was directed by Lina Orr. [1]\n- Lina Orr has a dog of seven years. [1]\n"
+    turns = (SEARCH, f"<evidence>\n{claims}</evidence>\n<answer>Trieste [1]</answer>")
+    with in_thread(scripted(turns)) as address, tab(browser, address) as page:
+        page.ask(QUESTION)
+        page.ended()
+        checks: list[str] = []
+        for claim in page.page.locator(".answer .claims li").all():
+            claim.locator(".chip").focus()
+            expect(claim.locator(".peek .check")).to_have_text(claim.locator("> .check").inner_text())
+            checks.append(claim.locator("> .check").inner_text())
+        assert len(set(checks)) == 2
+        page.page.locator(".answer-text .chip").first.focus()
+        expect(page.page.locator(".answer-text .peek")).to_be_visible()
+        expect(page.page.locator(".answer-text .peek .check")).to_have_count(0)

@@ -118,3 +118,23 @@ describe("what is said in a round", () => {
     expect(cut("plain text", 6)).toBe("text");
   });
 });
+
+describe("claims of a round whose numbers begin again in the next one", () => {
+  const passage = (id: string): Passage => ({ number: 1, source: "web", id, title: id, text: `Words of ${id}.` }) as Passage;
+  const quote = { number: 1, start: 0, end: 5, text: "Words" };
+  const claim = { text: "Lina Orr directed it.", cites: [1], quotes: [quote], check: "verbatim" };
+  const steps = [
+    { kind: "gathered", round: 1, passages: [passage("Orr")] },
+    { kind: "merged", round: 1, text: "", claims: [claim] },
+    { kind: "gathered", round: 2, passages: [passage("Trieste")] },
+    { kind: "answered", text: "Lina Orr" },
+  ] as unknown as Step[];
+
+  it("name the passages that their own round showed", () => {
+    const { claims, claimsShown, shown } = outlineOf(steps);
+    expect(claims).toEqual([claim]);
+    expect(claimsShown.get(1)?.map(({ id }) => id)).toEqual(["Orr"]);
+    expect(shown.get(1)?.map(({ id }) => id)).toEqual(["Trieste"]);
+    expect(evidenceOf(steps)[0]?.quotes[0]?.passage?.id).toBe("Orr");
+  });
+});

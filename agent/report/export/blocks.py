@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.report.report import OutlineBy, Report, ReportBudget, ReportSentence, ReportUsage, Section
-from agent.sanitize.text import whole
+from agent.sanitize.text import shown_line
 
 QUOTES_ONLY: Final = "Every sentence of this report is quoted from the source that it cites."
 QUOTES_MARKED: Final = "Sentences in quotation marks are quoted from the source that they cite."
@@ -69,17 +69,17 @@ Block = Heading | TextBlock | ListItem
 
 def blocks_of(report: Report) -> Iterator[Block]:
     """Everything that a reader is shown, in order."""
-    yield Heading(1, clean(report.title))
+    yield Heading(1, shown_line(report.title))
     spoken = [section for section in report.sections if section.sentences]
     yield _note(" ".join(_about(report, spoken)))
     only = bool(spoken) and all(section.only_quotes for section in spoken)
     for section in spoken:
-        yield Heading(2, clean(section.heading))
+        yield Heading(2, shown_line(section.heading))
         if section.only_quotes and not only:
             yield _note(_QUOTED_SECTION)
         yield TextBlock(tuple(_sentences(section, marks=not section.only_quotes)))
         if section.why:
-            yield _note(f"Researched less than planned: {clean(section.why)}.")
+            yield _note(f"Researched less than planned: {shown_line(section.why)}.")
     yield from _contradictions(report)
     yield from _missing(report, spoken)
     if report.sources:
@@ -87,7 +87,7 @@ def blocks_of(report: Report) -> Iterator[Block]:
         for source in report.sources:
             said = " · ".join(part for part in (source.title or "(no title)", source.source, source.date) if part)
             link = (Text(" "), Link(source.url)) if source.url else ()
-            yield ListItem((Text(clean(said)), *link), number=source.number)
+            yield ListItem((Text(shown_line(said)), *link), number=source.number)
     yield _note(used_line(report))
 
 
@@ -109,11 +109,11 @@ def used_text(used: ReportUsage, budget: ReportBudget) -> str:
 
 
 def _about(report: Report, spoken: list[Section]) -> Iterator[str]:
-    policy = f" with {clean(report.policy)}" if report.policy else ""
+    policy = f" with {shown_line(report.policy)}" if report.policy else ""
     yield f"Researched by Cairn{policy} on {report.created.date().isoformat()}."
     yield _MADE_BY[report.outline_by]
     if report.note:
-        yield clean(report.note)
+        yield shown_line(report.note)
     if report.state in _STATES:
         yield _STATES[report.state]
     kinds = {sentence.kind for section in spoken for sentence in section.sentences}
@@ -130,7 +130,7 @@ def _sentences(section: Section, *, marks: bool) -> Iterator[Span]:
 
 
 def _shown(sentence: ReportSentence, *, marks: bool) -> str:
-    text = clean(sentence.text)
+    text = shown_line(sentence.text)
     return f"“{text}”" if marks and sentence.kind == "quote" else text
 
 
@@ -139,7 +139,8 @@ def _contradictions(report: Report) -> Iterator[Block]:
         return
     yield Heading(2, "Contradictions")
     for one in report.contradictions:
-        by = [Text(f"{clean(one.section)}: " + ("" if one.says_sources else "the model claimed ")), *_quoted(one.says)]
+        who = "" if one.says_sources else "the model claimed "
+        by = [Text(f"{shown_line(one.section)}: {who}"), *_quoted(one.says)]
         by += [Cite(number) for number in one.says_sources]
         against = [
             Text(f"{' ' if one.says_sources else ''}but a source says "),
@@ -150,7 +151,7 @@ def _contradictions(report: Report) -> Iterator[Block]:
 
 
 def _quoted(text: str) -> tuple[Text, ...]:
-    return (Text(f"“{clean(text)}” "),)
+    return (Text(f"“{shown_line(text)}” "),)
 
 
 def _missing(report: Report, spoken: list[Section]) -> Iterator[Block]:
@@ -161,17 +162,12 @@ def _missing(report: Report, spoken: list[Section]) -> Iterator[Block]:
     if report.unverified:
         yield TextBlock((Text("The model also claimed this, and no source that it cites says so:"),))
         for one in report.unverified:
-            yield ListItem((Text(f"{clean(one.text)} "), Text(f"({clean(one.section)})", em=True)))
+            yield ListItem((Text(f"{shown_line(one.text)} "), Text(f"({shown_line(one.section)})", em=True)))
     if silent:
         yield TextBlock((Text("These sections are left out:" if spoken else "No section has anything to say:"),))
         for section in silent:
-            yield ListItem((Text(f"{clean(section.heading)}: {clean(section.why) or section.state}"),))
+            yield ListItem((Text(f"{shown_line(section.heading)}: {shown_line(section.why) or section.state}"),))
 
 
 def _note(text: str) -> TextBlock:
     return TextBlock((Text(text, em=True),))
-
-
-def clean(text: str) -> str:
-    """Text on one line, as every format can hold it: without control characters and halves of pairs."""
-    return " ".join("".join(c if c.isprintable() or c == "\u00ad" else " " for c in whole(text)).split())

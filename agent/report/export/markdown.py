@@ -7,7 +7,7 @@ from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Spa
 from agent.report.report import Report
 
 _MARKS: Final = re.compile(r"[\\`*_{}\[\]<>#|~!&]")
-_BEGINS: Final = re.compile(r"^([-+=]|\d+(?=[.)]))")
+_BEGINS: Final = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")
 
 
 def as_markdown(report: Report) -> str:
@@ -29,9 +29,14 @@ def _block(block: Block) -> str:
         case ListItem() if block.number:
             return f"- \\[{block.number}\\] {_spans(block.spans)}"
         case ListItem():
-            return f"- {_spans(block.spans)}"
+            return f"- {_begun(block.spans)}"
         case _:
-            return _BEGINS.sub(r"\\\1", _spans(block.spans))
+            return _begun(block.spans)
+
+
+def _begun(spans: tuple[Span, ...]) -> str:
+    """Spans at the beginning of a line, which begin no list."""
+    return _BEGINS.sub(r"\1\\", _spans(spans))
 
 
 def _spans(spans: tuple[Span, ...]) -> str:

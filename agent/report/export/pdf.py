@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
 from agent.files.foreign import read_file
-from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Span, Text, TextBlock, blocks_of, clean
+from agent.report.export.blocks import Block, Cite, Heading, Link, ListItem, Span, Text, TextBlock, blocks_of
 from agent.report.report import Report
+from agent.sanitize.text import shown_line
 
 if TYPE_CHECKING:
     from fpdf import FPDF
@@ -32,6 +33,8 @@ FOLDERS: Final = tuple(
         "C:/Windows/Fonts",
     )
 )
+_ENDINGS: Final = frozenset({".ttf", ".otf", ".ttc", ".otc"})
+"""Of a collection, as most Chinese, Japanese and Korean fonts are, the first font is used."""
 _BOX: Final = "\u25af"
 _SIZES: Final = {1: 20.0, 2: 14.0}
 _TEXT: Final = 10.5
@@ -65,7 +68,7 @@ def as_pdf(report: Report, *, folders: Sequence[Path] = FOLDERS) -> bytes:
     pdf.set_margin(20)
     pdf.set_auto_page_break(True, 20)
     pdf.set_creation_date(report.created)
-    pdf.set_title(clean(report.title)[:250])
+    pdf.set_title(shown_line(report.title)[:250])
     pdf.set_creator("Cairn")
     pdf.set_lang("en")
     pdf.add_font(_FAMILY, fname=FONT)
@@ -192,9 +195,10 @@ def _add_fallbacks(pdf: "FPDF", missing: Collection[str], folders: Sequence[Path
 
 
 def _fonts(folders: Sequence[Path]) -> list[Path]:
-    """TrueType fonts of the machine, regular ones first."""
-    found = (path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*.ttf")))
-    files = [path for path in found if path.is_file() and path.stat().st_size <= _MOST_BYTES]
+    """Fonts of the machine, regular ones first."""
+    found = (path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*")))
+    fonts = (path for path in found if path.suffix.lower() in _ENDINGS and path.is_file())
+    files = [path for path in fonts if path.stat().st_size <= _MOST_BYTES]
     return sorted(files, key=lambda path: ("Regular" not in path.name, path.name))[:_MOST_FONTS]
 
 
@@ -203,7 +207,7 @@ def _in_font(path: Path) -> set[str]:
     from fontTools.ttLib import TTFont  # pyright: ignore[reportMissingTypeStubs]
 
     try:
-        font = TTFont(BytesIO(read_file(path, most=_MOST_BYTES)), lazy=True)
+        font = TTFont(BytesIO(read_file(path, most=_MOST_BYTES)), fontNumber=0, lazy=True)
         return {chr(code) for code in font.getBestCmap() or {}}
     except Exception:  # noqa: BLE001 - a font of the machine may be broken in any way; then it is not used
         return set()

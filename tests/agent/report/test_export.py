@@ -12,8 +12,11 @@ from typing import Any, Final
 import pypdf
 import pytest
 from docx import Document
+from docx.oxml.ns import qn
 from fontTools.fontBuilder import FontBuilder  # pyright: ignore[reportMissingTypeStubs]
+from fontTools.pens.t2CharStringPen import T2CharStringPen  # pyright: ignore[reportMissingTypeStubs]
 from fontTools.pens.ttGlyphPen import TTGlyphPen  # pyright: ignore[reportMissingTypeStubs]
+from fontTools.ttLib import TTCollection, TTFont  # pyright: ignore[reportMissingTypeStubs]
 
 from agent.errors import SetupError
 from agent.report import Report, ReportBudget
@@ -28,6 +31,7 @@ from agent.report.report import (
     SourcePassage,
     Unverified,
 )
+from agent.sanitize.text import shown_line
 
 HOSTILE: Final = '<script>alert(1)</script> [x](javascript:alert(1)) *bold* `code` | # | "quoted" & \x1b[31m\x00 \ud800'
 ADDRESS: Final = "https://example.org/a?b=1&c=%3Cd%3E"
@@ -191,23 +195,70 @@ def test_a_broken_font_of_the_machine_is_not_used(tmp_path: Path):
     assert as_pdf(report(sentence("日本語", "claim")), folders=(tmp_path,)).startswith(b"%PDF")
 
 
-def test_a_font_of_the_machine_is_used_for_what_the_shipped_one_lacks(tmp_path: Path):
-    pen: Any = TTGlyphPen(None)
+def font_of_one_day(path: Path, *, outlines: str) -> None:
+    """A font that has one character, with outlines of TrueType or of PostScript."""
+    builder: Any = FontBuilder(1000, isTTF=outlines == "truetype")
+    builder.setupGlyphOrder([".notdef", "day"])
+    builder.setupCharacterMap({ord("日"): "day"})
+    pen: Any = TTGlyphPen(None) if outlines == "truetype" else T2CharStringPen(1000, None)
     for move, *points in (("moveTo", (100, 0)), ("lineTo", (100, 700)), ("lineTo", (900, 700)), ("closePath",)):
         getattr(pen, move)(*points)
-    glyph = pen.glyph()
-    font: Any = FontBuilder(1000, isTTF=True)
-    font.setupGlyphOrder([".notdef", "day"])
-    font.setupCharacterMap({ord("日"): "day"})
-    font.setupGlyf({".notdef": glyph, "day": glyph})
-    font.setupHorizontalMetrics({".notdef": (1000, 100), "day": (1000, 100)})
-    font.setupHorizontalHeader(ascent=800, descent=-200)
-    font.setupNameTable({"familyName": "One Day", "styleName": "Regular"})
-    font.setupOS2()
-    font.setupPost()
-    font.save(tmp_path / "day.ttf")
+    if outlines == "truetype":
+        builder.setupGlyf(dict.fromkeys((".notdef", "day"), pen.glyph()))
+    else:
+        shapes = dict.fromkeys((".notdef", "day"), pen.getCharString())
+        builder.setupCFF("OneDay", {"FullName": "One Day"}, shapes, {})
+    builder.setupHorizontalMetrics({".notdef": (1000, 100), "day": (1000, 100)})
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": "One Day", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+
+
+@pytest.mark.parametrize("name", ["day.ttf", "day.otf", "Day.TTC"])
+def test_a_font_of_the_machine_is_used_for_what_the_shipped_one_lacks(tmp_path: Path, name: str):
+    single = tmp_path / name if name != "Day.TTC" else tmp_path / "single"
+    font_of_one_day(single, outlines="postscript" if name.endswith("otf") else "truetype")
+    if single.name == "single":
+        collection: Any = TTCollection()
+        collection.fonts = [TTFont(single), TTFont(single)]
+        collection.save(tmp_path / name)
     made = as_pdf(report(sentence("日 is a day.", "claim")), folders=(tmp_path,))
     assert "日 is a day." in flat(pypdf.PdfReader(io.BytesIO(made)).pages[0].extract_text())
+
+
+@pytest.mark.parametrize("format", ["md", "html", "docx"])
+@pytest.mark.parametrize(
+    "text",
+    ["او می\u200cخواهد برود.", "क्\u200dष is a letter.", "She is a 👩\u200d💻 now.", "New: \U0001fae8 \U00031350."],
+)
+def test_what_joins_letters_and_what_is_newer_than_python_stays(format: Format, text: str):
+    assert text in flat(text_of(report(sentence(text, "claim"), title=text), format))
+
+
+def test_what_only_turns_or_hides_goes():
+    assert shown_line("a\u202eb\u2066c\u200bd\U000e0041e\ufffff\n g\x00h") == "abcde f g h"
+
+
+def test_a_paragraph_of_a_docx_goes_the_way_of_its_first_letter():
+    made = report(sentence("ولدت لينا أور في تريستي.", "claim"), title="לינה אור")
+    document: Any = Document(io.BytesIO(export(made, "docx").data))
+    turned = {p.text for p in document.paragraphs if p._p.pPr is not None and p._p.pPr.find(qn("w:bidi")) is not None}
+    assert len(turned) == 2
+    assert "לינה אור" in turned
+    assert [
+        run.font.rtl
+        for p in document.paragraphs
+        if p.text in turned
+        for run in p.runs
+        if run.text.strip() and "[" not in run.text
+    ] == [True, True]
+
+
+def test_a_line_of_a_markdown_list_begins_no_other_list():
+    silent = Section(heading="1. Introduction", question="?", state="left_out", why="the time has ended")
+    assert "- 1\\. Introduction: the time" in export(report(sections=(silent,)), "md").data.decode()
 
 
 def test_a_file_without_a_known_ending_is_refused_with_those_that_there_are():

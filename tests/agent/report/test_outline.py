@@ -1,11 +1,13 @@
 """The outline: from the user's headings, from what a model wrote, or from what a search found."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
-from agent.report.outline import MOST_SECTIONS, outline_of, question_of, read_outline
+from agent.report.outline import MOST_SECTIONS, document_of, outline_of, question_of, read_outline
 from tests.agent.report.library import QUESTION, passages
 
 
@@ -50,6 +52,13 @@ def test_a_document_without_headings_is_divided_by_the_names_that_some_passages_
 def test_documents_of_one_name_in_several_sources_are_one_section():
     found = [passage("a", "Lina Orr", "Lina Orr directed films."), passage("b", "Lina Orr", "Lina Orr painted, too.")]
     assert headings("Who is Lina Orr?", found) == ["Lina Orr"]
+
+
+def test_uploads_of_one_name_are_documents_of_their_own():
+    ids = [f"file-{digit * 24}#1" for digit in "ab"]
+    first, second = (document_of(passage(id, "Minutes", "The board met.")) for id in ids)
+    assert first != second
+    assert first == document_of(passage(ids[0].replace("#1", "#2"), "Minutes › Votes", "All agreed."))
 
 
 def test_a_document_with_little_of_the_question_is_left_out():
@@ -117,7 +126,9 @@ def test_whatever_a_model_writes_is_bounded_and_on_one_line(text: str, most: int
         for section in outline.sections:
             assert 0 < len(section.heading) <= 120
             assert 0 < len(section.question) <= 300
-            assert (section.heading + section.question).isprintable()
+            said = section.heading + section.question
+            assert not {unicodedata.category(c) for c in said} & {"Cc", "Cs", "Co", "Zl", "Zp"}
+            assert not set(said) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\u200b")
 
 
 @given(

@@ -2,6 +2,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from markdown_it import MarkdownIt
 
 from agent.evidence import Passage
 from agent.trace import Answered, Claim, Evidenced, Gathered, Quote, Searched, Stopped, Trace
@@ -113,10 +114,23 @@ def test_bibtex_has_one_entry_for_each_document_with_a_key_of_its_own():
     assert len(keys) == len(set(keys)) == 9
 
 
+@pytest.mark.parametrize("answer", ["1944.", "12) Yes", "- a", "+ b"])
+def test_an_answer_that_begins_like_a_list_is_no_list_in_markdown(answer: str):
+    made = markdown(trace().model_copy(update={"steps": [Answered(text=answer)]}))
+    (line,) = [line for line in made.splitlines() if line.replace("\\", "") == answer]
+    assert MarkdownIt().render(line) == f"<p>{answer}</p>\n"
+
+
+def test_passages_of_one_file_are_one_entry_in_the_order_in_which_they_were_shown():
+    passages = [Passage(id=id, source="web", title=id, text="") for id in ("b.pdf#2", "a.md#1", "b.pdf#3")]
+    made = bibtex(trace().model_copy(update={"passages": passages}))
+    assert re.findall(r"@misc\{([^,]+),", made) == ["b-pdf-2", "a-md-1"]
+
+
 def test_bibtex_keeps_its_braces_whatever_a_title_says():
     made = bibtex(trace(EVIL, "https://x/}{"))
-    bare = re.sub(r"\\[{}]", "", made)
-    assert bare.count("{") == bare.count("}")
+    assert made.count("{") == made.count("}"), "BibTeX counts those behind a backslash, too"
+    assert bibtex(trace("What does { mean in C?")).count("{") == bibtex(trace("What does } mean?")).count("}")
     assert bibtex(trace().model_copy(update={"passages": [], "steps": []})).startswith("%")
 
 

@@ -88,6 +88,17 @@ def test_what_was_saved_can_be_changed_again_before_the_restart():
     assert read_user_file() == {"answer_style": "short"}
 
 
+@pytest.mark.parametrize("saved", ["/tmp/", "./papers", "papers/./more/"])
+def test_a_folder_that_was_saved_can_be_changed_again_after_the_restart(saved: str):
+    write_user_file({"corpus": saved})
+
+    async def work(client: httpx2.AsyncClient) -> None:
+        page = (await client.get("/api/settings")).json()
+        assert (field(page, "corpus")["value"], field(page, "corpus")["fixed"]) == (saved, False)
+
+    use(work, load_settings())
+
+
 def test_what_a_flag_says_is_shown_and_cannot_be_changed_here():
     async def work(client: httpx2.AsyncClient) -> None:
         page = (await client.get("/api/settings")).json()

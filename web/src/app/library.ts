@@ -4,7 +4,7 @@ import { effect, signal, type Signal } from "@preact/signals";
 import { ApiError, ask, get, isPassing, post, sendFile } from "../api/call";
 import type { FileObject, LibraryList, LibraryObject } from "../api/types.gen";
 import { nameOf } from "./dropped";
-import { complain, facts, options } from "./state";
+import { complain, facts, options, readHistory } from "./state";
 
 export const libraries: Signal<LibraryObject[]> = signal([]);
 
@@ -68,7 +68,7 @@ export async function deleteLibrary(id: string): Promise<void> {
   await ask(`/v1/vector_stores/${id}?files=true&runs=true`, { method: "DELETE" });
   const { scope } = options.value;
   if (scope === id || scope.startsWith("file-")) options.value = { ...options.value, scope: "" }; // the file may be one of its
-  await readLibraries();
+  await Promise.all([readLibraries(), readHistory()]);
 }
 
 export async function deleteFile(id: string): Promise<void> {

@@ -69,7 +69,13 @@ export async function readHistory(further = false): Promise<void> {
 export async function refreshHistory(): Promise<void> {
   const running = history.peek().filter(({ state }) => state === "running");
   const cards = await Promise.allSettled(running.map(({ id }) => get<RunCard>(`/api/runs/${id}`)));
-  for (const card of cards) if (card.status === "fulfilled" && card.value.state !== "running") noteCard(card.value);
+  cards.forEach((card, at) => {
+    if (card.status === "fulfilled") {
+      if (card.value.state !== "running") noteCard(card.value);
+    } else if (card.reason instanceof ApiError && card.reason.status === 404) {
+      history.value = history.peek().filter(({ id }) => id !== running[at]?.id); // deleted meanwhile, with its library
+    }
+  });
 }
 
 /** A card that is known better now. */

@@ -41,6 +41,8 @@ export interface Outline {
   stopped: StepOf<"stopped"> | undefined;
   /** What carries the answer. */
   claims: readonly Claim[];
+  /** What the numbers of these claims mean. */
+  claimsShown: Shown;
   /** What numbers mean now. */
   shown: Shown;
   /** Numbers that a passage imitates: only a claim that was found says what they mean. */
@@ -77,7 +79,7 @@ export function outlineOf(steps: readonly Step[]): Outline {
     rounds,
     answer: last(steps, "answered"),
     stopped,
-    claims: claimsOf(steps),
+    ...claimsOf(steps),
     shown,
     imitated: new Set(steps.flatMap((step) => (step.kind === "gathered" ? (step.imitated ?? []) : []))),
     searches: nodes.filter(({ result }) => result && result.kind !== "skipped").length,
@@ -125,11 +127,11 @@ function last<K extends Step["kind"]>(steps: readonly Step[], kind: K): StepOf<K
 }
 
 /** Those of the last evidence block, or else of the last merge or reflection that has some. */
-function claimsOf(steps: readonly Step[]): readonly Claim[] {
-  const evidenced = last(steps, "evidenced");
-  if (evidenced) return evidenced.claims;
-  const derived = steps.findLast((step) => (step.kind === "merged" || step.kind === "reflected") && step.claims.length > 0);
-  return derived && "claims" in derived ? derived.claims : [];
+function claimsOf(steps: readonly Step[]): Pick<Outline, "claims" | "claimsShown"> {
+  const evidenced = steps.findLastIndex(({ kind }) => kind === "evidenced");
+  const at = evidenced >= 0 ? evidenced : steps.findLastIndex((step) => (step.kind === "merged" || step.kind === "reflected") && step.claims.length > 0);
+  const step = steps[at];
+  return { claims: step && "claims" in step ? step.claims : [], claimsShown: shownUnder(steps.slice(0, Math.max(0, at))) };
 }
 
 /** What each number means behind these steps. */

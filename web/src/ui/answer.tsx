@@ -11,7 +11,7 @@ const MARK = /\[\d+(\s*[,;]\s*\d+)*\]/;
 const UNKNOWN = /^\s*i (do not|don't) know/i;
 
 export function Answer({ session }: { session: Session }) {
-  const { answer, claims, shown, imitated, stopped } = session.outline.value;
+  const { answer, claims, claimsShown, shown, imitated, stopped } = session.outline.value;
   const writing = session.open.value.filter(({ role }) => role === "answer").map(({ text }) => text).join("");
   if (!answer && !writing) {
     if (!stopped && !session.error.value) return <Waiting />;
@@ -24,7 +24,7 @@ export function Answer({ session }: { session: Session }) {
         [?]
       </abbr>
     ) : (
-      <Cite key={key} number={number} shown={shown} claims={claims} />
+      <Cite key={key} number={number} shown={shown} claims={shown.get(number)?.[0] === claimsShown.get(number)?.[0] ? claims : []} />
     );
   const unknown = UNKNOWN.test(text);
   const cited = unknown || MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => !DOUBTED.has(check)).flatMap(({ cites }) => cites))];
@@ -32,7 +32,7 @@ export function Answer({ session }: { session: Session }) {
     <section class="answer" aria-label="Answer" aria-live="polite">
       <div class={text.length < 160 ? "answer-text short" : "answer-text"}>
         <Markdown text={text} cite={cite} />
-        {cited.length > 0 && <span class="cites">{cited.map((number) => cite(number, `${number}`))}</span>}
+        {cited.length > 0 && <span class="cites">{cited.map((number) => <Cite key={number} number={number} shown={claimsShown} claims={claims} />)}</span>}
       </div>
       {answer?.by === "loop" && <p class="meta">The product says this; the policy did not write it.</p>}
       {answer && unknown && (
@@ -42,7 +42,7 @@ export function Answer({ session }: { session: Session }) {
         <ul class="claims" aria-label={unknown ? "What was found on the way" : "What carries the answer"}>
           {claims.map((claim) => (
             <li key={claim.text} class={claim.check}>
-              <Cited claim={claim} shown={shown} claims={claims} />
+              <Cited claim={claim} shown={claimsShown} />
               <Check check={claim.check} />
             </li>
           ))}

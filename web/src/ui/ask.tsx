@@ -82,7 +82,7 @@ export function Ask({ before, label, first = false }: Props) {
             fit(event.currentTarget);
           }}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return; // 229: Safari ends a composition before its Enter
             event.preventDefault();
             void submit(text.value);
           }}

@@ -69,8 +69,7 @@ function Peek({ id, passage, claims }: { id: string; passage: Passage; claims: r
       removeEventListener("scroll", moved, { capture: true });
     };
   }, []);
-  const claim = claims[0];
-  const check = claim?.check;
+  const checks = new Set(claims.map(({ check }) => check));
   return (
     <div class="peek" id={id} ref={box} role="group" aria-label="What is cited">
       <p class="peek-title">
@@ -79,7 +78,7 @@ function Peek({ id, passage, claims }: { id: string; passage: Passage; claims: r
       <p class="meta">
         <span class="tag">{passage.source}</span>
         {passage.date && <time dateTime={passage.date}>{passage.date}</time>}
-        {check && <Check check={check} />}
+        {checks.size === 1 && [...checks].map((check) => <Check key={check} check={check} />)}
       </p>
       <Quoted passage={passage} claims={claims} />
     </div>

@@ -7,13 +7,12 @@ import { Cite } from "./cite";
 interface Props {
   claim: Claim;
   shown: Outline["shown"];
-  /** Those whose quotes the chips show. */
-  claims: readonly Claim[];
 }
 
-export function Cited({ claim: { text, cites }, shown, claims }: Props) {
+export function Cited({ claim, shown }: Props) {
+  const { text, cites } = claim;
   const at = text.lastIndexOf(" ") + 1;
-  const [first, ...rest] = cites.map((number) => <Cite key={number} number={number} shown={shown} claims={claims} />);
+  const [first, ...rest] = cites.map((number) => <Cite key={number} number={number} shown={shown} claims={[claim]} />);
   return (
     <span>
       {text.slice(0, at)}

@@ -52,11 +52,11 @@ function ClaimRow({ row: { claim, quotes, used } }: { row: EvidenceRow }) {
         {!quotes.some(({ quote }) => quote) && <span class="none">–</span>}
       </td>
       <td role="cell">
-        {quotes.map(({ passage, number }, at) => (
+        {quotes.map(({ quote, passage, number }, at) => (
           <p key={at} class="source-line">
             <span class="number">{number}</span>
             <span>
-              {passage ? <Source passage={passage} claims={[claim]} /> : "never shown"}{" "}
+              {passage ? <Source passage={passage} claims={[{ ...claim, quotes: quote ? [quote] : [] }]} /> : "never shown"}{" "}
               <span class="meta">{[passage?.source, passage?.date].filter(Boolean).join(" · ")}</span>
             </span>
           </p>

@@ -26,13 +26,18 @@ export default function LibraryView({ id }: { id: string }) {
 
 function All() {
   const name = useSignal("");
+  const busy = useSignal(false);
   async function make(): Promise<void> {
+    if (busy.value) return;
+    busy.value = true;
     try {
       const made = await createLibrary(name.value.trim() || "My documents");
       name.value = "";
       go(toLibrary(made.id));
     } catch (error) {
       complain(error);
+    } finally {
+      busy.value = false;
     }
   }
   return (
@@ -47,7 +52,7 @@ function All() {
         }}
       >
         <input type="text" aria-label="Name of a new library" placeholder="New library" maxLength={200} value={name.value} onInput={(event) => (name.value = event.currentTarget.value)} />
-        <button type="submit" class="strong">
+        <button type="submit" class="strong" disabled={busy.value}>
           Make a library
         </button>
       </form>
@@ -79,12 +84,16 @@ function size(bytes: number): string {
 function One({ library }: { library: LibraryObject }) {
   const over = useSignal(false);
   const link = useSignal("");
+  const busy = useSignal(false);
   const ask = (scope: string) => {
     options.value = { ...options.value, scope };
     go(home);
   };
   async function fetchLink(): Promise<void> {
+    if (busy.value) return;
+    busy.value = true;
     if (await addLink(link.value.trim(), library.id)) link.value = "";
+    busy.value = false;
   }
   return (
     <div class="library">
@@ -125,7 +134,7 @@ function One({ library }: { library: LibraryObject }) {
           }}
         >
           <input type="url" required aria-label="Address of a page" placeholder="https://…" value={link.value} onInput={(event) => (link.value = event.currentTarget.value)} />
-          <button type="submit">Add the page</button>
+          <button type="submit" disabled={busy.value}>Add the page</button>
         </form>
       </div>
       <Uploads />

@@ -87,7 +87,7 @@ function SaidRow({ session, id, step, shown }: { session: Session; id: string; s
         <ul class="claims">
           {step.claims.map((claim) => (
             <li key={claim.text}>
-              <Cited claim={claim} shown={shown} claims={claims} /> <Check check={claim.check} />
+              <Cited claim={claim} shown={shown} /> <Check check={claim.check} />
             </li>
           ))}
         </ul>

@@ -10,6 +10,8 @@ const TAGS = [
   "p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
   "table", "thead", "tbody", "tr", "th", "td", "a",
 ];
+/** A year or a number with a full stop, and nothing behind it but citations, is no list. */
+const LONE_NUMBER = /^ {0,3}\d{1,9}[.)][ \t]*(\[\d[^\]\n]*\][ \t\u200b]*)*(\n|$)/;
 const APART = "\u200b";
 const CITE = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/;
 
@@ -18,6 +20,7 @@ const escaped = (text: string): string => text.replace(/[&<>"]/g, (c) => ESCAPES
 const reader = new Marked({
   gfm: true,
   breaks: true,
+  tokenizer: { list: (text) => (LONE_NUMBER.test(text) ? undefined : false) },
   renderer: { html: ({ text }) => escaped(text), image: ({ text }) => escaped(text) },
 });
 
@@ -35,7 +38,7 @@ export function Markdown({ text, cite }: Props) {
 function parse(text: string): DocumentFragment {
   const apart = text.replace(/\[(\d[\d,;\s]*)\](?=[([:])/g, `[$1]${APART}`); // marks that touch are no links
   const markup = reader.parse(apart, { async: false });
-  return DOMPurify.sanitize(markup, { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href"], RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false });
+  return DOMPurify.sanitize(markup, { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href", "start"], RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false });
 }
 
 function build(node: Node, cite: Props["cite"], key: string): ComponentChildren {
@@ -46,7 +49,8 @@ function build(node: Node, cite: Props["cite"], key: string): ComponentChildren 
   if (tag === "a") return <Link key={key} url={node.getAttribute("href") ?? ""}>{children}</Link>;
   if (!TAGS.includes(tag)) return children;
   const level = /^h[1-6]$/.test(tag) ? "h4" : tag; // the page has headings of its own
-  return h(level, { key }, children) as VNode;
+  const start = node.getAttribute("start");
+  return h(level, start ? { key, start } : { key }, children) as VNode;
 }
 
 function withMarks(text: string, cite: Props["cite"], key: string): ComponentChildren {

@@ -256,7 +256,7 @@ function Marks({ numbers, sources, quotes = [] }: MarksProps) {
             {number}
           </a>
         ) : (
-          <button key={number} type="button" class="chip" aria-label={label} title={title} onClick={() => document.getElementById(`source-${number}`)?.scrollIntoView({ block: "center" })}>
+          <button key={number} type="button" class="chip" aria-label={label} title={title} onClick={() => show(`source-${number}`)}>
             {number}
           </button>
         );
@@ -265,13 +265,20 @@ function Marks({ numbers, sources, quotes = [] }: MarksProps) {
   );
 }
 
+/** Scroll there, and read on from there with the keyboard. */
+function show(id: string): void {
+  const place = document.getElementById(id);
+  place?.scrollIntoView({ block: "center" });
+  place?.focus({ preventScroll: true });
+}
+
 function Sources({ sources }: { sources: readonly ReportSource[] }) {
   return (
     <section>
       <h2>Sources</h2>
       <ol class="sources">
         {sources.map((source) => (
-          <li key={source.number} id={`source-${source.number}`} value={source.number}>
+          <li key={source.number} id={`source-${source.number}`} tabIndex={-1} value={source.number}>
             <Link url={source.url}>{source.title || source.url}</Link> <span class="meta">{[source.source, source.date].filter(Boolean).join(" · ")}</span>
             <details>
               <summary>{count(source.passages.length, "passage")}</summary>
