@@ -60,6 +60,8 @@ def build_agent(
     if settings.is_live or settings.mcp:
         seconds = (LIVE_SEARCH_SECONDS, *(table.seconds for table in settings.mcp.values()))
         limits = {"search_seconds": max(seconds)} | limits
+    if settings.policy == "openai" and (tokens := limits.get("policy_tokens", 0)) > Budgets.policy_tokens:
+        limits["answer_tokens"] = tokens // 4  # a model that reasons does so before its answer, too
     return Agent(
         policy=policy or build_policy(settings, sources=distinct(sources)),
         protocol=protocol,

@@ -28,6 +28,9 @@ class Continuation:
 
 OLLAMA: Final = "library"
 """What Ollama writes into `owned_by`."""
+LLAMA_CPP: Final = "llamacpp"
+_LATEST: Final = ":latest"
+"""Ollama's name for a model that is named without a tag."""
 OLLAMA_CONTEXT: Final = 4096
 """Tokens with which it loads a model where nothing else is set."""
 _NUM_CTX: Final = re.compile(r"\bnum_ctx\s+(\d{1,8})\b")
@@ -39,7 +42,7 @@ _BARE: Final = Continuation()
 CONTINUATIONS: Final[Mapping[str, Continuation]] = {
     "vllm": _FINAL,
     "sglang": _FINAL,
-    "llamacpp": _FINAL,  # older ones know no such member, and go on of themselves
+    LLAMA_CPP: _FINAL,  # older ones know no such member, and go on of themselves
     OLLAMA: _BARE,  # whether it goes on is the model's template's affair
     "mistralai": _PREFIX,
     "deepseek": _PREFIX,  # under its address that ends in /beta
@@ -73,24 +76,30 @@ async def look(endpoint: LlmClient) -> Abilities:
     """
     rows = await endpoint.models()
     names = [name for row in rows if isinstance(name := row.get("id"), str)]
-    named = [row for row in rows if row.get("id") == endpoint.model]
+    named = [row for row in rows if row.get("id") in (endpoint.model, f"{endpoint.model}{_LATEST}")]
     alone = rows if len(rows) == 1 else []
     row: dict[str, Any] = (named or alone or [{}])[0]
     owner = str(row.get("owned_by", ""))[:100].lower()
     return Abilities(
         owner=owner,
         others=() if named else tuple(names),
-        context_tokens=_context_tokens(row) or (await _of_ollama(endpoint) if owner == OLLAMA else None),
+        context_tokens=await _context_tokens(endpoint, row, owner),
         folder=_folder(row.get("root")),
     )
 
 
-def _context_tokens(row: dict[str, Any]) -> int | None:
-    """Servers have names of their own for it: vLLM, LM Studio, OpenRouter; llama.cpp's is one level down."""
-    meta: Any = row.get("meta")
-    inner = cast(dict[str, Any], meta) if isinstance(meta, dict) else {}
+async def _context_tokens(endpoint: LlmClient, row: dict[str, Any], owner: str) -> int | None:
+    """The longest context: servers have names of their own for it, and some say it elsewhere."""
+    meta = _object(row.get("meta"))
     said = [row.get(name) for name in ("max_model_len", "loaded_context_length", "context_length")]
-    return next(filter(None, map(count, [*said, inner.get("n_ctx"), inner.get("n_ctx_train")])), None)
+    if stated := next(filter(None, map(count, [*said, meta.get("n_ctx")])), None):
+        return stated
+    if owner == OLLAMA:
+        return await _of_ollama(endpoint)
+    if owner == LLAMA_CPP:
+        slot = _object((await endpoint.native("/props") or {}).get("default_generation_settings"))
+        return count(slot.get("n_ctx")) or count(meta.get("n_ctx_train"))
+    return count(meta.get("n_ctx_train"))
 
 
 async def _of_ollama(endpoint: LlmClient) -> int | None:
@@ -98,16 +107,26 @@ async def _of_ollama(endpoint: LlmClient) -> int | None:
 
     A longer prompt is cut there without a word, so what the model could take is of no use.
     """
-    running = await endpoint.native("/api/ps") or {}
-    listed: Any = running.get("models")
-    rows = cast(list[Any], listed) if isinstance(listed, list) else []
-    loaded = [cast(dict[str, Any], row) for row in rows if isinstance(row, dict)]
-    mine = [row for row in loaded if endpoint.model in (row.get("model"), row.get("name"))]
-    if said := next(filter(None, (count(row.get("context_length")) for row in mine)), None):
+    if said := await _of_loaded(endpoint):
         return said
     shown = await endpoint.native("/api/show", {"model": endpoint.model}) or {}
-    set_ = _NUM_CTX.search(str(shown.get("parameters", ""))[:10_000])
-    return int(set_[1]) if set_ else OLLAMA_CONTEXT
+    if set_ := _NUM_CTX.search(str(shown.get("parameters", ""))[:10_000]):
+        return int(set_[1])
+    # Its default is the server's to say, once the model is loaded; the first turn would load it in any case.
+    await endpoint.native("/api/generate", {"model": endpoint.model, "stream": False})
+    return await _of_loaded(endpoint) or OLLAMA_CONTEXT
+
+
+async def _of_loaded(endpoint: LlmClient) -> int | None:
+    listed: Any = (await endpoint.native("/api/ps") or {}).get("models")
+    loaded = [_object(row) for row in cast(list[Any], listed)] if isinstance(listed, list) else []
+    names = {endpoint.model, f"{endpoint.model}{_LATEST}"}
+    mine = (row for row in loaded if names & {row.get("model"), row.get("name")})
+    return next(filter(None, (count(row.get("context_length")) for row in mine)), None)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 async def gives_ids(endpoint: LlmClient) -> bool:

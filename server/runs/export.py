@@ -163,9 +163,7 @@ def _place(passage: Passage) -> str:
 
 def _md(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    return _MARKDOWN.sub(
-        lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}{m[3][:-1]}\\{m[3][-1]}", " ".join(text.split())
-    )
+    return _MARKDOWN.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}{m[3][:-1]}\\{m[3][-1]}", " ".join(text.split()))
 
 
 def _md_link(url: str) -> str:

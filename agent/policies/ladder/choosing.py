@@ -20,7 +20,7 @@ from agent.policies.ladder.moves import AnswerMove, Move, SearchMove
 from agent.policies.ladder.policy import RUNGS, LadderPolicy, Rung
 from agent.policies.ladder.prompts import RUNG_PROMPTS, SearchingRung
 from agent.policies.ladder.reading import move_in
-from agent.policies.ladder.replies import NoMove, ask
+from agent.policies.ladder.replies import REASONING_TOKENS, Asker, NoMove
 from agent.policies.ladder.state import SearchedRound, State
 from agent.policies.openai_abilities import Abilities
 from agent.sanitize.text import shortened
@@ -40,7 +40,7 @@ _AFTER_TWO: Final = State(_QUESTION.question, rounds=(SearchedRound(_FIRST, _FIL
 REMEMBERED_DAYS: Final = 7
 """After which a model takes its exam again: another one may be served under the same name."""
 _REMEMBERED_BYTES: Final = 16 * 1024
-_EXAM: Final = 1
+_EXAM: Final = 2
 """Of the exam and the prompts; another number makes what is remembered void."""
 
 RungWanted = Literal["auto", "protocol", "tools", "json", "words", "plain"]
@@ -69,12 +69,13 @@ async def ladder_of(
     Raises:
         PolicyError: there is no server, or it takes no requests now.
     """
+    asker = Asker(endpoint)
     if wanted == "auto":
-        rung, why = await _found(endpoint, abilities, fresh=fresh)
+        rung, why = await _found(asker, abilities, fresh=fresh)
     else:
         rung, why = _pinned(wanted)
     return LadderPolicy(
-        endpoint,
+        asker,
         rungs=RUNGS[RUNGS.index(rung) :] if wanted == "auto" else tuple(dict.fromkeys((rung, "plain"))),
         why=why,
         context_tokens=abilities.context_tokens or CONTEXT_TOKENS,
@@ -86,24 +87,27 @@ def _pinned(wanted: RungWanted) -> tuple[Rung, str]:
     return next(rung for rung in RUNGS if rung == wanted), "the settings say so"
 
 
-async def _found(endpoint: LlmClient, abilities: Abilities, *, fresh: bool) -> tuple[Rung, str]:
+async def _found(asker: Asker, abilities: Abilities, *, fresh: bool) -> tuple[Rung, str]:
+    endpoint = asker.endpoint
     model = (endpoint.base_url, endpoint.model, abilities.owner, str(abilities.context_tokens))
     known = None if fresh else await asyncio.to_thread(recall, *model)
     if known:
+        asker.reasons = known.reasons
         return known.rung, known.why
-    rung, why, sure = await _examined(endpoint)
+    room = min(REASONING_TOKENS, (abilities.context_tokens or CONTEXT_TOKENS) // 2)
+    rung, why, sure = await _examined(asker, room=room)
     if sure:
-        await asyncio.to_thread(remember, rung, why, *model)
+        await asyncio.to_thread(remember, rung, why, *model, reasons=asker.reasons)
     return rung, why
 
 
-async def _examined(endpoint: LlmClient) -> tuple[Rung, str, bool]:
+async def _examined(asker: Asker, *, room: int) -> tuple[Rung, str, bool]:
     """The best rung, why it is this one, and whether the model is the reason: a server may fail for a moment."""
     failed: list[str] = []
     sure = True
     for rung in _EXAMINED:
         try:
-            why = await failing(endpoint, rung)
+            why = await _failing(asker, rung, room=room)
         except RequestRefused as error:
             why = shortened(str(error), 200)
             sure = sure and error.status != HTTPStatus.INTERNAL_SERVER_ERROR
@@ -124,6 +128,8 @@ class Remembered(BaseModel):
 
     rung: Rung
     why: str = Field(max_length=4000)
+    reasons: bool = False
+    """Whether the model reasons before it speaks."""
     at: float
     """When, as seconds since 1970."""
 
@@ -141,9 +147,9 @@ def recall(*model: str) -> Remembered | None:
     return found if 0 <= time.time() - found.at < REMEMBERED_DAYS * 86_400 else None
 
 
-def remember(rung: Rung, why: str, *model: str) -> None:
+def remember(rung: Rung, why: str, *model: str, reasons: bool = False) -> None:
     """Keep it for this user alone. A file that is cut off half-way counts as none, so it is written in place."""
-    said = Remembered(rung=rung, why=why[:4000], at=time.time()).model_dump_json()
+    said = Remembered(rung=rung, why=why[:4000], reasons=reasons, at=time.time()).model_dump_json()
     path = _file(model)
     with suppress(OSError, SetupError):
         private_folder(path.parent)
@@ -177,7 +183,7 @@ TASKS: Final = (
 )
 
 
-async def failing(endpoint: LlmClient, rung: SearchingRung) -> str:
+async def _failing(asker: Asker, rung: SearchingRung, *, room: int) -> str:
     """Why the model cannot stand on a rung; empty where it can.
 
     The exam is a question about invented people that takes two searches. What a server offers says little of what its
@@ -190,7 +196,7 @@ async def failing(endpoint: LlmClient, rung: SearchingRung) -> str:
     prompt = RUNG_PROMPTS[rung]
     for task in TASKS:
         messages, members = prompt.request(task.state)
-        reply = await ask(endpoint, messages, max_tokens=_EXAM_TOKENS, temperature=0, **members)
+        reply = await asker.ask(messages, max_tokens=_EXAM_TOKENS, room=room, temperature=0, **members)
         try:
             move = move_in(reply)
         except NoMove as why:

@@ -64,9 +64,16 @@ _CITE: Final = re.compile(
     r"\s*[\[【(]\s*(?:passage\s*)?\d{1,4}(?:\s*[,;]\s*(?:passage\s*)?\d{1,4})*\s*[\]】)]", re.IGNORECASE
 )
 _ABSTAINS: Final = re.compile(
-    r"\b(?:(?:do|does|did|can) ?not|(?:do|does|did)n[’']t|can[’']t) (?:know|say|tell|answer|mention|provide)\b",
+    r"\b(?:(?:do|does|did|can) ?not|(?:do|does|did)n[’']t|can[’']t) (?:know|say|tell|answer|mention|provide)\b|"
+    r"\bno (?:information|mention|evidence|indication|data|passage)\b|\b(?:unknown|unclear)\b|"
+    r"\bnot (?:stated|mentioned|given|known|clear|specified|provided|say|enough)\b",
     re.IGNORECASE,
 )
+_CONCLUDES: Final = re.compile(
+    r"\b(?:so|therefore|thus|hence|consequently|in conclusion|answer is|answer would be)\b|\banswer\s*:", re.IGNORECASE
+)
+_COMPARES: Final = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
+_VERDICT: Final = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _DENIES: Final = re.compile(r"\b(?:not|different|neither|nor|never|none|unlike)\b|n[’']t\b", re.IGNORECASE)
 _AFFIRMS: Final = re.compile(r"\b(?:both|same|also|indeed)\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:Mr|Dr|St|Jr)\.)(?<!\bMrs\.)\s+(?=[A-Z\d\"“(])")
@@ -121,23 +128,37 @@ def reduced(text: str, question: str) -> str:
     """The short answer in a verbose one: without a lead, marks, and what the question says itself."""
     said = _LEAD.sub("", _CITE.sub("", text.strip()).strip()).strip()
     choices = choices_of(question)
-    if choice := _chosen(said, choices) or (_meant(said) if choices == YES_OR_NO else ""):
+    if choice := _yes_or_no(said) if choices == YES_OR_NO else _chosen(said, choices):
         return choice
     first = next((line.strip() for line in said.splitlines() if line.strip()), "")
     sentence = _SENTENCE.split(first)[0].strip()
     if len(sentence.split()) > _MOST_WORDS:
-        sentence = _new_in(sentence, question) or sentence
+        new = _new_in(sentence, question)
+        sentence = new if new and (not choices or _ABSTAINS.search(new)) else sentence
     return sentence.strip(" \"'“”*_`,;:").rstrip(".").strip()
 
 
 def _chosen(said: str, choices: tuple[str, ...]) -> str:
-    """The one choice that the text names first; empty where it names none."""
-    places = [(found.start(), choice) for choice in choices if (found := _named(choice, said))]
-    return min(places)[1] if places else ""
+    """The one choice that a text means; empty where it names none, or only says something of each.
+
+    Of several it means the first one behind a word that concludes. Without such a word it is the first one of a
+    comparison, or of a few words.
+    """
+    *_, conclusion = _CONCLUDES.split(said)
+    for text in (conclusion, said):
+        places = [(found.start(), choice) for choice in choices if (found := _named(choice, text))]
+        concluded = text != said or _COMPARES.search(text) or len(text.split()) <= _MOST_WORDS
+        if len(places) == 1 or (places and concluded):
+            return min(places)[1]
+    return ""
 
 
-def _meant(said: str) -> str:
-    """Yes or no, where a sentence says it without the word; empty where it says neither."""
+def _yes_or_no(said: str) -> str:
+    """Yes or no, where a text begins or concludes with it, or says it without the word; empty where it says neither."""
+    *_, conclusion = _CONCLUDES.split(said)
+    for text in (said, conclusion):
+        if (found := _VERDICT.match(text)) and not _ABSTAINS.match(text.lstrip("*_\"' ")):
+            return found[1].lower()
     if _ABSTAINS.search(said):
         return ""
     if _DENIES.search(said):

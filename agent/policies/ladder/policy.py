@@ -1,5 +1,6 @@
 """A general model behind a chat endpoint, on the best rung that it passed; each rollout can step down from there."""
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -7,13 +8,12 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from agent.errors import ContextFull, PolicyError, RequestRefused
-from agent.outbound.llm import LlmClient
 from agent.policies.base import Chunk, Sampling
 from agent.policies.ladder import plain
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove, spelled
 from agent.policies.ladder.prompts import RUNG_PROMPTS, SearchingRung, is_repeat
 from agent.policies.ladder.reading import move_in
-from agent.policies.ladder.replies import ModelReply, NoMove, ask
+from agent.policies.ladder.replies import Asker, ModelReply, NoMove
 from agent.policies.ladder.state import State
 from agent.policies.openai_chat import CHARS_A_TOKEN
 from agent.protocols.base import TextProtocol
@@ -35,24 +35,24 @@ class LadderPolicy:
 
     def __init__(
         self,
-        endpoint: LlmClient,
+        asker: Asker,
         *,
         rungs: Sequence[Rung] = RUNGS,
         why: str = "",
         context_tokens: int,
         special_tokens: tuple[str, ...] = (),
     ) -> None:
-        """Take note of an endpoint; nothing is sent yet.
+        """Take note of a model; nothing is sent yet.
 
         Args:
-            endpoint: of the server.
+            asker: of the model.
             rungs: those that may be used, best first; the last one is `plain`.
             why: the first one was chosen.
             context_tokens: the longest context that the model takes.
             special_tokens: of the model's tokenizer, where that is at hand.
         """
-        self.name = endpoint.model
-        self.endpoint = endpoint
+        self.name = asker.endpoint.model
+        self.asker = asker
         self.rungs: tuple[Rung, ...] = tuple(rungs)
         self.why = why
         self.context_tokens = context_tokens
@@ -61,10 +61,13 @@ class LadderPolicy:
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
     ) -> "LadderContext":
-        return LadderContext(self, protocol, State(question, tuple(history), date))
+        state = State(question, tuple(history), date)
+        while state.history and _estimated(self.rungs[0], state) > self.context_tokens // 2:
+            state = replace(state, history=state.history[1:])  # the oldest turn is forgotten first
+        return LadderContext(self, protocol, state)
 
     async def aclose(self) -> None:
-        await self.endpoint.aclose()
+        await self.asker.endpoint.aclose()
 
 
 class LadderContext:
@@ -80,10 +83,11 @@ class LadderContext:
         self._policy = policy
         self._left = list(policy.rungs)
         self._state = state
-        prompt = state.question
-        self.segments: list[Segment] = [Segment(by="prompt", text=prompt)]
-        self.tokens = self.count(prompt)
-        """What it read, estimated, and what the server says that it sampled, also in replies that were of no use."""
+        self.segments: list[Segment] = [Segment(by="prompt", text=state.question)]
+        self.tokens = _estimated(policy.rungs[0], state)
+        """What it read, estimated with its instructions and earlier turns, and what the server says that it sampled,
+        also in replies that were of no use.
+        """
         self._sampled = 0
 
     def append(self, text: str, *, by: Author) -> Segment:
@@ -101,7 +105,7 @@ class LadderContext:
         return copied
 
     def count(self, text: str) -> int:
-        return -(-len(text) // CHARS_A_TOKEN)
+        return _tokens(text)
 
     async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
         """Give the next move as one chunk; see `agent.policies.base.Context`.
@@ -143,14 +147,14 @@ class LadderContext:
         """
         prompt = RUNG_PROMPTS[rung]
         messages, members = prompt.request(self._state)
-        reply = await self._ask(messages, sampling, min(room, _MOVE_TOKENS), members)
+        reply = await self._ask(messages, sampling, _MOVE_TOKENS, members, room=room)
         try:
             move = _read(reply)
         except NoMove as why:
             repaired = prompt.repaired(messages, reply.text[:2000], str(why))
             if repaired is None:
                 raise
-            move = _read(await self._ask(repaired, sampling, min(room, _MOVE_TOKENS), members))
+            move = _read(await self._ask(repaired, sampling, _MOVE_TOKENS, members, room=room))
         return self._allowed(move)
 
     def _allowed(self, move: Move) -> Move:
@@ -168,8 +172,8 @@ class LadderContext:
         why = "it said nothing"
         for attempt in range(2):
             messages, short = plain.request(self._state, example=not attempt)
-            most = min(room, plain.SHORT_TOKENS if short and not attempt else _MOVE_TOKENS)
-            reply = await self._ask(messages, sampling, most, {})
+            most = plain.SHORT_TOKENS if short and not attempt else _MOVE_TOKENS
+            reply = await self._ask(messages, sampling, most, {}, room=room)
             if reply.is_broken:
                 why = "its turn broke off"
             elif move := _written(reply) or plain.answer_of(reply.text, self._state, short=short):
@@ -182,14 +186,14 @@ class LadderContext:
         raise PolicyError(f"{self._policy.name} gave no answer: {why}; ask another model, or give it more room")
 
     async def _ask(
-        self, messages: Sequence[dict[str, Any]], sampling: Sampling, most: int, members: dict[str, Any]
+        self, messages: Sequence[dict[str, Any]], sampling: Sampling, most: int, members: dict[str, Any], *, room: int
     ) -> ModelReply:
         parameters: dict[str, Any] = {"temperature": sampling.temperature, **members}
         if sampling.top_p < 1:
             parameters["top_p"] = sampling.top_p
         if sampling.temperature:
             parameters["seed"] = sampling.seed
-        reply = await ask(self._policy.endpoint, messages, max_tokens=most, **parameters)
+        reply = await self._policy.asker.ask(messages, max_tokens=most, room=room, **parameters)
         self._sampled += reply.tokens
         return reply
 
@@ -205,6 +209,16 @@ class LadderContext:
             .removesuffix(self.protocol.closing("information"))
             .strip()
         )
+
+
+def _estimated(rung: Rung, state: State) -> int:
+    """The tokens of the next request: instructions, tools, earlier turns, and all that was said and found."""
+    messages, members = (plain.request(state)[0], {}) if rung == "plain" else RUNG_PROMPTS[rung].request(state)
+    return _tokens(json.dumps([messages, members], ensure_ascii=False))
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // CHARS_A_TOKEN)
 
 
 def _read(reply: ModelReply) -> Move:

@@ -11,6 +11,8 @@ from agent.outbound.llm import LlmClient
 from agent.policies.openai_chat import MOST_CHARS_A_TOKEN
 
 _MOST_CALLS: Final = 16
+REASONING_TOKENS: Final = 4096
+"""Of one turn of a model that reasons before it speaks."""
 
 
 class NoMove(Exception):
@@ -45,6 +47,44 @@ class ModelReply:
     def is_broken(self) -> bool:
         """Whether the connection ended before the model did."""
         return not self.finish
+
+    @property
+    def is_cut_reasoning(self) -> bool:
+        """Whether the model reasoned until its tokens were used up, and said nothing."""
+        reasoned = bool(self.reasoning or self.content)
+        return self.finish == "length" and reasoned and not (self.text or self.calls or self.refusal)
+
+
+@dataclass
+class Asker:
+    """Asks one model. Once it is seen that it reasons before it speaks, each of its turns has room for that."""
+
+    endpoint: LlmClient
+    reasons: bool = False
+
+    async def ask(
+        self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, room: int, **parameters: Any
+    ) -> ModelReply:
+        """Send a chat and read the whole reply; its `tokens` are those of all that was sampled.
+
+        Args:
+            messages: the chat.
+            max_tokens: what a model that does not reason may say.
+            room: the tokens that there are; a model that reasons may use as many, up to `REASONING_TOKENS`.
+            parameters: of the request.
+
+        Raises:
+            PolicyError, ContextFull: as of `ask`.
+        """
+        most = min(room, REASONING_TOKENS if self.reasons else max_tokens)
+        reply = await ask(self.endpoint, messages, max_tokens=most, **parameters)
+        more = min(room - reply.tokens, REASONING_TOKENS)
+        if self.reasons or not reply.is_cut_reasoning or more <= most:
+            return reply
+        self.reasons = True
+        again = await ask(self.endpoint, messages, max_tokens=more, **parameters)
+        again.tokens += reply.tokens
+        return again
 
 
 async def ask(

@@ -13,7 +13,7 @@ from agent.outbound.retries import Retries
 from agent.policies.openai_abilities import OLLAMA_CONTEXT, look
 from agent.policies.openai_offers import Offers, offers_of
 from tests.agent.sources.live.apiserver import ApiServer, Route, json_reply, text_reply
-from tests.model_servers import ollama
+from tests.model_servers import llama_cpp, ollama
 
 CHAT = "/v1/chat/completions"
 T = TypeVar("T")
@@ -87,6 +87,39 @@ LOADED = {"models": [{"name": "other"}, {"name": "qwen3:8b", "model": "qwen3:8b"
 )
 def test_the_context_at_ollama_is_that_with_which_it_loads_the_model(routes: dict[str, Route], tokens: int):
     assert at(ollama("qwen3:8b") | routes, look).context_tokens == tokens
+
+
+@pytest.mark.parametrize("others", [(), ("gemma3:4b",)])
+@pytest.mark.parametrize("loaded", [True, False])
+def test_a_model_without_a_tag_is_ollamas_latest_and_is_loaded_where_nothing_else_says_its_context(
+    others: tuple[str, ...], loaded: bool
+):
+    there = [{"name": "qwen3:latest", "model": "qwen3:latest", "context_length": 16_384}]
+    running = iter([json_reply({"models": there if loaded else []}), json_reply({"models": there})])
+    asked: list[Any] = []
+
+    def load(request: Any) -> Any:
+        asked.append(json.loads(request.body))
+        return json_reply({"done": True})
+
+    routes: dict[str, Route] = {"/api/ps": lambda _: next(running), "/api/generate": load}
+
+    async def work() -> int | None:
+        async with ApiServer(ollama("qwen3:latest", *others) | routes) as server:
+            endpoint = LlmClient(base_url=f"{server.base}/v1", model="qwen3", retries=Retries(0))
+            try:
+                return (await look(endpoint)).context_tokens
+            finally:
+                await endpoint.aclose()
+
+    assert asyncio.run(work()) == 16_384
+    assert asked == ([] if loaded else [{"model": "qwen3", "stream": False}])
+
+
+def test_the_context_at_llama_cpp_is_that_of_a_slot_and_not_that_of_the_training():
+    props = {"/props": json_reply({"default_generation_settings": {"n_ctx": 2048}, "total_slots": 4})}
+    assert at(llama_cpp("qwen3:8b") | props, look).context_tokens == 2048
+    assert at(llama_cpp("qwen3:8b"), look).context_tokens == 131_072
 
 
 def test_a_connection_that_the_server_closed_meanwhile_loses_no_turn():

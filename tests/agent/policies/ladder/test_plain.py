@@ -66,6 +66,33 @@ def test_a_question_may_offer_its_answers(question: str, choices: tuple[str, ...
         ("Did Ada Moss direct Silver Tide?", "The passages do not say who directed it.", "The passages do not say"),
         ("Which came first, Silver Tide or Dying God?", "The film that came first is Dying God (2008).", "Dying God"),
         ("Where was Ada Moss born?", "I do not know.", "I do not know"),
+        (
+            "Who is older, Lina Orr or Mira Toll?",
+            "Lina Orr was born in 1950 and Mira Toll in 1931, so Mira Toll is older.",
+            "Mira Toll",
+        ),
+        ("Who is older, Lina Orr or Mira Toll?", "Lina Orr is younger, therefore it is Mira Toll.", "Mira Toll"),
+        ("Who is older, Lina Orr or Mira Toll?", "Mira Toll is much older in years than Lina Orr is.", "Mira Toll"),
+        ("Who is older, Lina Orr or Mira Toll?", "Lina Orr was born in 1950.", "Lina Orr"),
+        (
+            "Who is older, Lina Orr or Mira Toll?",
+            "Lina Orr was born in 1950 and Mira Toll in 1931.",
+            "Lina Orr was born in 1950 and Mira Toll in 1931",
+        ),
+        (
+            "Which film came out first, Aurora Falls or Long Road?",
+            "Aurora Falls came out in 1987 and Long Road in 1979. The answer is Long Road.",
+            "Long Road",
+        ),
+        (
+            "Was Lina Orr born in Trieste?",
+            "There is no information about her place of birth.",
+            "There is no information about her place of birth",
+        ),
+        ("Is Mira Toll a publisher?", "No information is given about that.", "No information is given about that"),
+        ("Is Mira Toll a publisher?", "It is not stated in the passages.", "It is not stated in the passages"),
+        ("Is Mira Toll a publisher?", "She founded a press, so the answer is yes.", "yes"),
+        ("Is Mira Toll a publisher?", "No, she is a painter.", "no"),
     ],
 )
 def test_a_verbose_reply_comes_to_its_short_answer(question: str, said: str, short: str):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -236,3 +237,75 @@ class OnlyFilm:
 
     async def search(self, request: SearchRequest) -> SearchResult:
         return SearchResult((FILM,))
+
+
+def reasoning(reply: Reply | None, *, tokens: int) -> Reply:
+    """A turn that reasons first: whole, or cut before the model speaks."""
+    thought = {"reasoning_content": "hm " * 20}
+    if reply is None:
+        return Reply([thought], finish="length", completion_tokens=tokens)
+    return replace(reply, says=[thought, *reply.says], completion_tokens=tokens)
+
+
+def test_a_model_that_reasons_before_it_speaks_has_room_for_that():
+    exam = (reasoning(None, tokens=200), *(reasoning(turn, tokens=800) for turn in EXAM_BY_TOOLS))
+    trace, server = rollout(*exam, *(reasoning(turn, tokens=800) for turn in ANSWERED_BY_TOOLS))
+    assert trace.answer == "Bergen"
+    assert [request["max_tokens"] for request in server.requests] == [200, 3896, 4096, 4096, 3840, 3040, 2240]
+    assert trace.usage.policy_tokens == 2400
+
+
+@pytest.mark.parametrize("thought", [{"reasoning_content": "hm"}, "<think>hm"])
+def test_one_that_is_seen_to_reason_only_while_it_answers_is_asked_once_more(thought: Any):
+    cut = Reply([thought], finish="length", completion_tokens=48)
+    trace, server = rollout(cut, reasoning(said("Molde"), tokens=700), rung="plain")
+    assert trace.answer == "Molde"
+    assert [request["max_tokens"] for request in server.requests] == [48, 3792]
+    assert trace.usage.policy_tokens == 748
+
+
+def test_that_a_model_reasons_is_remembered_with_its_exam():
+    async def scene() -> list[int]:
+        exam = (reasoning(None, tokens=200), *(reasoning(turn, tokens=800) for turn in EXAM_BY_TOOLS))
+        async with chat_server(*exam, *ANSWERED_BY_TOOLS * 2) as server:
+            for _ in range(2):
+                await rollout_at(server)
+            return [request["max_tokens"] for request in server.requests[-3:]]
+
+    assert min(asyncio.run(scene())) > 1000
+
+
+def test_instructions_and_earlier_turns_count_and_the_oldest_are_left_out_where_they_do_not_fit():
+    async def scene(turns: int) -> tuple[Trace, list[dict[str, Any]]]:
+        async with chat_server(*ANSWERED_BY_TOOLS) as server:
+            policy = OpenAiPolicy(
+                LlmClient(base_url=server.url, model="m", retries=Retries(0)), kind="chat", rung="tools"
+            )
+            agent = Agent(policy, protocol_named("cairn"), {"all": TwoPassages()}, Budgets())
+            history = [(f"Question {n}?", f"Answer {n}. " * 200) for n in range(turns)]
+            trace = await agent.run(agent.new_trace(QUESTION, history=history))
+            await policy.aclose()
+            return trace, [request for request in server.requests if "tools" in request]
+
+    bare, _ = asyncio.run(scene(0))
+    assert bare.usage.prompt_tokens > 300, "with instructions and tools"
+    trace, requests = asyncio.run(scene(12))
+    assert trace.answer == "Bergen"
+    asked = [message["content"] for message in requests[0]["messages"] if message["role"] == "user"]
+    assert "Question 11?" in asked
+    assert "Question 0?" not in asked
+    assert all(len(json.dumps(request)) < 8192 * 4 for request in requests)
+
+
+def test_a_policy_that_was_looked_at_before_it_is_prepared_is_spoken_to_on_its_rung_all_the_same():
+    async def scene() -> str:
+        async with chat_server() as server:
+            policy = OpenAiPolicy(
+                LlmClient(base_url=server.url, model="m", retries=Retries(0)), kind="chat", continues="no", rung="tools"
+            )
+            assert policy.instructed  # as a server reads it when it lists its models
+            await policy.prepare()
+            await policy.aclose()
+            return policy.summary
+
+    assert "on the rung tools" in asyncio.run(scene())
