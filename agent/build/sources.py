@@ -122,7 +122,6 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
         seconds=SECONDS,
         retries=Retries(0),
         options=OptionNames("filter_url", "CAIRN_FILTER_KEY", "filter_model") if settings.filter_url else None,
-        trust_env=False,
     )
     ask = ask_with(client)
     return sources | {name: OwningSource(FilteredSource(sources[name], ask), client) for name in wanted}

@@ -24,6 +24,7 @@ _LAB: Final = ("bench", "reproduce")
 DEBUG: Final = "--debug"
 _UNUSABLE: Final = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
 """A path that may not be entered, or that is none."""
+_FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 def main() -> None:
@@ -60,9 +61,10 @@ def run(arguments: Sequence[str]) -> int:
             return _unexpected(error, arguments)
         complain(why)
     except OSError as error:
-        if error.errno not in _UNUSABLE or not error.filename:
+        if error.errno not in _FULL and (error.errno not in _UNUSABLE or not error.filename):
             return _unexpected(error, arguments)
-        complain(f"{error.filename} cannot be used: {error.strerror}")
+        where = error.filename or "what is printed"
+        complain(f"{where} cannot be {'written' if error.errno in _FULL else 'used'}: {error.strerror}")
     except Exception as error:  # noqa: BLE001 - the boundary: a person reads a sentence, a bug report a traceback
         return _unexpected(error, arguments)
     return 1

@@ -64,11 +64,11 @@ def evidence(
     from agent.cli.model import ready
     from agent.rstool import SizeBudget
 
-    settings = load()
-    if answer_with and not answer_url and not settings.model:  # then the endpoint is the other model's alone
+    settings = load(answer_url=answer_url)
+    if answer_with and not settings.answer_url and not settings.model:  # then the endpoint is the other model's alone
         settings = load(policy="embedded")
     settings = ready(settings)
-    where = answer_url or settings.base_url
+    where = settings.answer_url or settings.base_url
     if answer_with and not where:
         raise typer.BadParameter("this model needs an endpoint; add --base-url URL", param_hint="--answer-with")
     for notice in notices(settings):

@@ -65,7 +65,7 @@ DtypeOption = Annotated[
         "--dtype",
         metavar="NAME",
         help="float32 or bfloat16, for transformers and vllm.",
-        show_default="the model's",
+        show_default="the model's; for transformers on a CPU float32",
         rich_help_panel=_WRITES,
     ),
 ]

@@ -141,7 +141,7 @@ def _transcripts(file: Path) -> list[_Input]:
 
 def _json_values(text: str) -> list[Any]:
     """The JSON value that a text is, or the values of its lines; none if it is neither."""
-    for parts in ([text], [line for line in text.splitlines() if line.strip()]):
+    for parts in ([text], [line for line in text.split("\n") if line.strip()]):
         try:
             return [json.loads(part) for part in parts]
         except (json.JSONDecodeError, RecursionError):

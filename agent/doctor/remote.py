@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
-from agent.outbound.urls import is_loopback, split_url
+from agent.outbound.urls import host_of, is_loopback, split_url
 from agent.settings import CairnSettings
 from agent.settings.live import KEYED, STANDALONE, needed
 from agent.sources.base import SearchRequest, ask, credits_of
@@ -57,7 +57,7 @@ async def check_engine(settings: CairnSettings) -> CheckResult:
     except SetupError as error:
         return bad(str(error), "correct base_url (--base-url)")
     at, headers = address.base, address.headers or ({"authorization": f"Bearer {key}"} if key else {})
-    async with make_client() as client:
+    async with make_client(proxies=not is_loopback(host_of(at))) as client:  # as questions go there
         api = Api(client, name="the endpoint", base=at, headers=headers, secret=address.password or key)
         try:
             answer = await api.send("GET", "/models", params=dict(address.query))

@@ -86,17 +86,17 @@ def openai_client(
     api_key: str,
     seconds: float,
     transport: httpx2.AsyncBaseTransport | None = None,
-    trust_env: bool = True,
 ) -> "AsyncOpenAI":
     """The client of `openai` with bounded answers, without redirects and without retries of its own.
+
+    Requests go through the proxies that the environment names; those to this machine never do: a key may be sent here
+    unencrypted.
 
     Args:
         address: of the endpoint; a user and a password in it take the place of the key.
         api_key: never empty: the client wants some.
         seconds: of silence before the server is given up.
         transport: instead of the network.
-        trust_env: whether requests go through the proxies that the environment names; those to this machine never do:
-            a key may be sent here unencrypted.
     """
     from openai import AsyncOpenAI
 
@@ -108,7 +108,7 @@ def openai_client(
         max_retries=0,
         default_headers=address.headers,
         default_query=dict(address.query),
-        http_client=bounded_client(timeout=seconds, transport=transport, trust_env=trust_env and not here),
+        http_client=bounded_client(timeout=seconds, transport=transport, trust_env=not here),
     )
 
 

@@ -73,7 +73,6 @@ class LlmClient:
         cache: ReplyCache | None = None,
         options: OptionNames | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
-        trust_env: bool = True,
     ) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
@@ -87,7 +86,6 @@ class LlmClient:
             cache: where `ask` keeps replies.
             options: what the user sets to reach this model.
             transport: instead of the network.
-            trust_env: whether requests go through the proxies that the environment names.
 
         Raises:
             SetupError: `base_url` is no http address.
@@ -107,7 +105,6 @@ class LlmClient:
             api_key=api_key or _NO_KEY,
             seconds=seconds,
             transport=transport,
-            trust_env=trust_env,
         )
         self._without: set[str] = set()
         """Parameters that this server does not take."""

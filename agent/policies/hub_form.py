@@ -14,8 +14,10 @@ from agent.files.foreign import read_text
 from agent.policies.model_folder import ABOUT, About, read_about
 from agent.policies.tokens import Codec
 
-FILES: Final = ("*.json", "*.safetensors", "*.safetensors.index.json", "*.jinja", "merges.txt", "LICENSE*", "README.md")
-"""What is fetched of a model that is named, not a folder. Weights in other forms can run code; they are left out."""
+_WEIGHTS: Final = ("*.safetensors",)
+"""Those in other forms can run code."""
+FILES: Final = ("*.json", *_WEIGHTS, "*.jinja", "merges.txt", "LICENSE*", "README.md")
+"""What is fetched of a model that is named, not a folder."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +32,19 @@ class HubForm:
     """Kinds of attention that the layers use; nothing where the config does not say."""
 
 
-def open_hub_form(model: str) -> HubForm:
+def open_hub_form(model: str, *, weights: bool = True) -> HubForm:
     """Read all of a checkpoint but its weights.
 
     Args:
         model: a folder, or a name on the hub (which is fetched into the hub's cache, where it is not there).
+        weights: whether they are fetched, too.
 
     Raises:
         CheckpointError: something is missing or cannot be used; the sentence says what to do.
     """
     folder = Path(model).expanduser()
     name = _name(folder) if folder.is_dir() else model
-    folder = folder if folder.is_dir() else fetch(model)
+    folder = folder if folder.is_dir() else fetch(model, weights=weights)
     config = _read(folder / "config.json")
     text = cast(dict[str, Any], config.get("text_config") or config)
     length = text.get("max_position_embeddings")
@@ -70,8 +73,12 @@ def special_tokens_in(folder: str) -> tuple[str, ...]:
         return ()
 
 
-def fetch(model: str) -> Path:
+def fetch(model: str, *, weights: bool = True) -> Path:
     """The folder of a model that is named, from the hub or its cache.
+
+    Args:
+        model: its name.
+        weights: whether they are wanted, too.
 
     Raises:
         CheckpointError: there is no such model, or the hub cannot be reached.
@@ -86,7 +93,9 @@ def fetch(model: str) -> Path:
             f"there is no folder {model}, and fetching models needs: pip install 'cairn-search[train]'"
         ) from error
     try:
-        return Path(hub.snapshot_download(model, allow_patterns=list(FILES)))
+        return Path(
+            hub.snapshot_download(model, allow_patterns=[one for one in FILES if weights or one not in _WEIGHTS])
+        )
     except (OSError, ValueError, errors.HfHubHTTPError) as error:  # the library's own are all among these
         why = str(error).strip().splitlines()[0]
         raise CheckpointError(

@@ -181,7 +181,7 @@ class OpenAiPolicy:
         """Read the tokenizer; one that was not requested is left where the model knows none of the protocol's marks."""
         wanted = bool(self._tokenizer) or self._kind == "completions"
         try:
-            form = open_hub_form(named)
+            form = open_hub_form(named, weights=False)
         except CheckpointError as error:
             if wanted:
                 raise PolicyError(f"the tokenizer cannot be used: {error}") from error

@@ -104,7 +104,7 @@ class TextProtocol(Frozen):
     plan: Literal["lines", "queries", "query", "graph", "calls"]
     """`lines`: one query a line, with ids, sources, filters and edges. `queries`: queries with a separator between.
     `query`: one query. `graph`: JSON with a query, entities and relations. `calls`: JSON function calls."""
-    separator: str = ","
+    separator: str = Field(default=",", min_length=1)
     """Between queries, where `plan` is `queries`. A query in double quotes may hold a comma; other separators know
     neither quotes nor lines."""
     tools: dict[str, Tool] = Field(default_factory=dict[str, Tool])
@@ -222,6 +222,11 @@ class TextProtocol(Frozen):
             raise ValueError("deliver = 'user' needs a chat template; name one with 'chat'")
         if self.plan == "calls" and not self.tools:
             raise ValueError("plan = 'calls' needs the functions that there are; write a table [tools.NAME]")
+        for name in ("wrapper", "parents") if self.fills else ("wrapper",):
+            if "{passages}" not in getattr(self, name):
+                raise ValueError(f"{name} shows nothing that was found; write {{passages}} where that is to stand")
+        if self.history not in ("", "turns") and "{question}" not in self.history:
+            raise ValueError("history shows no earlier question; write {question} and {answer} in it")
         check_templates({name: getattr(self, name) for name in TEMPLATES})
         if self.each_call and not self.each:
             raise ValueError("each_call stands around what each query found; write each, for example '{passages}'")

@@ -113,6 +113,15 @@ class CairnSettings(LiveSettings, ServerSettings):
         """Who names an endpoint and no policy means the endpoint."""
         return {"policy": "openai"} | given if given.get("base_url") else given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_path_is_none(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """An empty path, as `CAIRN_CORPUS: ${CORPUS:-}` makes it, is none; it would be the current folder."""
+        empty = [
+            name for name, one in cls.model_fields.items() if given.get(name) == "" and one.annotation == Path | None
+        ]
+        return given | dict.fromkeys(empty)
+
 
 _TABLES: Final[Mapping[str, type[BaseModel]]] = {"budgets": BudgetSettings, "vllm": VllmSettings}
 
@@ -131,10 +140,13 @@ def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
     """
     file = _named_file(config) if config else _found_file(CONFIG_FILE)
     _refuse_unknown_environment(os.environ)
+    if flags.get("checkpoint") and not any(flags.get(name) for name in ("policy", "base_url", "model")):
+        flags["policy"] = "embedded"  # whatever endpoint a file or the environment names
     own = _own_values()
     if not own:
         return _made(_layered(file), flags)
-    return _made(_layered(file, own=keys_of_their_addresses(own, _made(_layered(file), flags))), flags)
+    others = _read_in(_layered(file), flags)
+    return _made(_layered(file, own=keys_of_their_addresses(own, others)), flags)
 
 
 def settings_of(**flags: Any) -> CairnSettings:
@@ -159,14 +171,18 @@ def _own_values() -> dict[str, Any]:
 
 
 def _made(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
+    settings = _read_in(kind, flags)
+    refuse_plain_keys(settings)
+    return settings.model_copy(update=_decided(settings))
+
+
+def _read_in(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
     try:
-        settings = kind(**_given(flags))
+        return kind(**_given(flags))
     except ValidationError as error:
         raise SetupError("; ".join(_sentence(detail) for detail in error.errors(include_input=False))) from error
     except SettingsError as error:
         raise SetupError(f"the environment holds a setting that cannot be read: {error}") from error
-    refuse_plain_keys(settings)
-    return settings.model_copy(update=_decided(settings))
 
 
 def _given(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,8 +46,11 @@ class ApiAnswer:
         return self.body.decode("utf-8", errors="replace")
 
 
-def make_client() -> httpx2.AsyncClient:
-    """The client for every operator-set endpoint: it follows no redirect and takes no proxy from the environment.
+def make_client(*, proxies: bool = False) -> httpx2.AsyncClient:
+    """The client for every operator-set endpoint: it follows no redirect.
+
+    Args:
+        proxies: whether requests go through the proxies that the environment names.
 
     Time is bounded around each try by the caller (`Limits.timeout_seconds`); the client's own bound is the last one.
     """
@@ -55,7 +58,7 @@ def make_client() -> httpx2.AsyncClient:
         headers={"user-agent": USER_AGENT},
         timeout=httpx2.Timeout(60.0, connect=10.0),
         follow_redirects=False,
-        trust_env=False,
+        trust_env=proxies,
     )
 
 

@@ -100,7 +100,7 @@ def _read(path: Path) -> dict[str, KeptJob]:
     if not path.exists():
         return {}
     try:
-        lines = lzma.decompress(path.read_bytes()).decode().splitlines()
-        return {one.job: one for one in map(KeptJob.model_validate_json, lines)}
+        lines = lzma.decompress(path.read_bytes()).decode().split("\n")
+        return {one.job: one for one in map(KeptJob.model_validate_json, filter(None, lines))}
     except (OSError, lzma.LZMAError, ValueError) as error:
         raise SetupError(f"{path} cannot be read ({error}): remove it, or get it again") from error

@@ -110,6 +110,12 @@ def test_a_user_adds_a_protocol_with_a_file(tmp_path: Path):
             r"passage holds \{titel\}, which means nothing; choose from",
         ),
         (MINIMAL.replace("[tags]", 'each = "{"\n[tags]'), "each is no template"),
+        (
+            MINIMAL.replace("[tags]", 'wrapper = "<found>{documents}</found>"\n[tags]'),
+            r"wrapper shows nothing.*\{passages\}",
+        ),
+        (MINIMAL.replace("[tags]", 'history = "Earlier: {answer}"\n[tags]'), "history shows no earlier question"),
+        (MINIMAL.replace("[tags]", 'separator = ""\n[tags]'), "the key 'separator'"),
         (MINIMAL.replace("[tags]", 'stops = ["merge"]\n[tags]'), "it stops at 'merge', and no tag has that role"),
     ],
 )

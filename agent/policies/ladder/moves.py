@@ -10,8 +10,8 @@ from agent.protocols.base import TextProtocol
 
 MOST_QUERY_CHARS: Final = 300
 _SPACE: Final = re.compile(r"\s+")
-_SPECIAL: Final = re.compile(r"[()\[\]{}<>#\"“”]|->|→")
-"""What a plan reads as a source, a filter, a reference or an edge."""
+_SPECIAL: Final = re.compile(r"[()\[\]{}<>\"“”]|#(?=\w)|(?<![^\W\d_])#|->|→")
+"""What a plan reads as a source, a filter, a reference (#A, but not C#) or an edge."""
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

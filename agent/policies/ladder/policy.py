@@ -203,12 +203,8 @@ class LadderContext:
 
     def _inside(self, text: str) -> str:
         """What the environment says, without the marks around it."""
-        return (
-            text.strip()
-            .removeprefix(self.protocol.opening("information"))
-            .removesuffix(self.protocol.closing("information"))
-            .strip()
-        )
+        text, mark = text.strip(), self.protocol.tags.get("information")
+        return text.removeprefix(mark.open).removesuffix(mark.close).strip() if mark else text
 
 
 def _estimated(rung: Rung, state: State) -> int:

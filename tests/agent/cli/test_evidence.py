@@ -13,6 +13,7 @@ from agent.outbound.llm import LlmClient
 from agent.policies.scripted import Script
 from agent.rstool import EvidenceBundle
 from agent.settings import CairnSettings
+from agent.settings.user_file import write_user_file
 from tests.conftest import ANSWER_TURN, PLAN_TURN, make_agent
 
 NO_SERVER = "http://127.0.0.1:1/v1"
@@ -96,6 +97,28 @@ def test_the_key_of_the_policy_goes_to_no_other_address(
     run(["evidence", "q", *policy, "--answer-url", NO_SERVER])
     run(["evidence", "q", *policy])
     assert sent == [own, "sk-policy"]
+
+
+def test_the_other_models_address_may_be_a_setting_and_its_key_goes_to_no_other_one(
+    built: list[CairnSettings], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    sent: list[tuple[str, str]] = []
+
+    class Client(LlmClient):
+        def __init__(self, *, base_url: str, api_key: str, **options: Any) -> None:
+            sent.append((base_url, api_key))
+            super().__init__(base_url=NO_SERVER, api_key=api_key, **options)
+
+    monkeypatch.setattr("agent.outbound.llm.LlmClient", Client)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write_user_file({"answer_url": "https://mine.example/v1", "answer_key": "sk-mine"})
+    run(["evidence", "q", "--answer-with", "small", "--answer-url", NO_SERVER])
+    monkeypatch.setenv("CAIRN_ANSWER_URL", NO_SERVER)
+    run(["evidence", "q", "--answer-with", "small"])
+    assert sent == [(NO_SERVER, ""), (NO_SERVER, "")]
+    monkeypatch.delenv("CAIRN_ANSWER_URL")
+    run(["evidence", "q", "--answer-with", "small"])
+    assert sent[-1] == ("https://mine.example/v1", "sk-mine")
 
 
 def test_a_model_without_an_endpoint_is_a_wrong_call(built: list[CairnSettings], capsys: pytest.CaptureFixture[str]):

@@ -84,6 +84,22 @@ def test_the_tokens_of_a_trace_are_those_that_it_keeps(tmp_path: Path, capsys: p
     assert (report["tokens"], report["trained_tokens"]) == (len(sample.ids), sum(sample.mask))
 
 
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\u0085", "\x0c"])
+def test_check_reads_traces_whose_passages_hold_what_only_looks_like_a_line_end(
+    character: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    trace = rollout("search-r1")
+    environment = next(at for at, segment in enumerate(trace.segments) if segment.by == "environment")
+    changed = trace.segments[environment].model_copy(
+        update={"text": trace.segments[environment].text.replace("</information>", f"one{character}two</information>")}
+    )
+    trace.segments[environment] = changed
+    write_traces(tmp_path / "traces.jsonl", [trace, trace])
+    status, text = called(capsys, "check", str(tmp_path / "traces.jsonl"), "--json")
+    assert status == 0
+    assert [one["protocol"] for one in json.loads(text)["transcripts"]] == ["search-r1"] * 2
+
+
 def test_check_reads_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": WELL}]
     (tmp_path / "chat.json").write_text(json.dumps({"messages": messages}), encoding="utf-8")

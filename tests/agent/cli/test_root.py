@@ -117,6 +117,16 @@ def test_a_path_that_cannot_be_one_is_a_sentence(command: list[str], capsys: pyt
     assert "bug in Cairn" not in error
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_what_cannot_be_printed_for_want_of_room_is_a_sentence():
+    command = [sys.executable, "-m", "agent.cli", "protocol", "show", "cairn", "--json"]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert "No space left on device" in ended.stderr
+    assert "bug in Cairn" not in ended.stderr
+
+
 @pytest.mark.usefixtures("with_broken_commands")
 def test_an_unexpected_error_asks_for_a_report_and_hides_its_traceback(capsys: pytest.CaptureFixture[str]):
     assert run(["crash"]) == 1

@@ -1,14 +1,17 @@
 """The doctor on what is reached over the network: each wrong state, from a server that is in it."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from agent.doctor import Diagnosis, checks_of, paid_probes
+from agent.doctor.remote import check_engine
+from agent.doctor.run import CheckResult
 from agent.settings import CairnSettings
 from tests.agent.doctor.look import SECRET, live, look, look_beside
-from tests.agent.sources.live.apiserver import Reply, Route, json_reply, text_reply
+from tests.agent.sources.live.apiserver import ApiServer, Reply, Route, json_reply, text_reply
 from tests.model_servers import lm_studio, ollama
 
 KEYS: dict[str, Any] = {f"{name}_key": SecretStr(SECRET) for name in ("tavily", "serper", "brave", "exa", "gnews")}
@@ -296,3 +299,17 @@ def test_what_the_model_offers_and_how_it_is_spoken_to_is_shown() -> None:
 def test_a_model_elsewhere_is_prompted_only_on_request() -> None:
     found = look("model", base_url="https://models.example/v1", model="m")
     assert (found.state, "--probe" in found.says) == ("skip", True)
+
+
+def test_an_endpoint_elsewhere_is_looked_at_through_the_proxy_as_questions_go_there(monkeypatch: pytest.MonkeyPatch):
+    async def scene() -> tuple[CheckResult, list[str]]:
+        async with ApiServer({"*": json_reply({"object": "list", "data": [{"id": "m"}]})}) as proxy:
+            monkeypatch.setenv("http_proxy", proxy.base)
+            for name in ("no_proxy", "NO_PROXY"):
+                monkeypatch.delenv(name, raising=False)
+            settings = CairnSettings(policy="openai", base_url="http://llm.test/v1", model="m")
+            return await check_engine(settings), [request.target for request in proxy.requests]
+
+    found, requested = asyncio.run(scene())
+    assert found.state == "ok"
+    assert requested == ["http://llm.test/v1/models"]

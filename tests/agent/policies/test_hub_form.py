@@ -89,3 +89,19 @@ def test_a_model_that_cannot_be_fetched_is_reported_with_the_fix(monkeypatch: py
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(CheckpointError, match=r"cannot be fetched from the hub: .*; check the name"):
         open_hub_form("no-one/nothing")
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_weights_of_a_named_model_are_fetched_only_where_they_are_wanted(
+    weights: bool, monkeypatch: pytest.MonkeyPatch
+):
+    wanted: list[list[str]] = []
+
+    def download(name: str, *, allow_patterns: list[str]) -> str:
+        wanted.append(allow_patterns)
+        return str(HUB)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert open_hub_form("org/model", weights=weights).name == "cairn-tiny-v2"
+    assert ("*.safetensors" in wanted[0]) is weights
+    assert "*.json" in wanted[0]

@@ -96,10 +96,10 @@ def test_a_model_without_a_tag_is_ollamas_latest_and_is_loaded_where_nothing_els
 ):
     there = [{"name": "qwen3:latest", "model": "qwen3:latest", "context_length": 16_384}]
     running = iter([json_reply({"models": there if loaded else []}), json_reply({"models": there})])
-    asked: list[Any] = []
+    sent: list[Any] = []
 
     def load(request: Any) -> Any:
-        asked.append(json.loads(request.body))
+        sent.append(json.loads(request.body))
         return json_reply({"done": True})
 
     routes: dict[str, Route] = {"/api/ps": lambda _: next(running), "/api/generate": load}
@@ -113,7 +113,7 @@ def test_a_model_without_a_tag_is_ollamas_latest_and_is_loaded_where_nothing_els
                 await endpoint.aclose()
 
     assert asyncio.run(work()) == 16_384
-    assert asked == ([] if loaded else [{"model": "qwen3", "stream": False}])
+    assert sent == ([] if loaded else [{"model": "qwen3", "stream": False}])
 
 
 def test_the_context_at_llama_cpp_is_that_of_a_slot_and_not_that_of_the_training():

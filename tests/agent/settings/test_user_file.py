@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import SetupError
 from agent.settings import load_settings
 from agent.settings.user_file import read_user_file, user_file, write_user_file
@@ -56,3 +57,30 @@ def test_what_is_wrong_in_it_is_a_sentence(content: str, said: str):
     user_file().write_text(content, encoding="utf-8")
     with pytest.raises(SetupError, match=said):
         load_settings()
+
+
+def test_a_checkpoint_that_a_flag_names_counts_more_than_an_endpoint_of_the_file(monkeypatch: pytest.MonkeyPatch):
+    write_user_file({"base_url": "https://own.example/v1", "model": "m", "api_key": "sk-own"})
+    assert load_settings().policy == "openai"
+    checkpoint = CHECKPOINTS / "tiny-v2" / "ct2"
+    assert load_settings(checkpoint=checkpoint).policy == "embedded"
+    assert load_settings(checkpoint=checkpoint, policy="openai").policy == "openai"
+    monkeypatch.setenv("CAIRN_BASE_URL", "https://own.example/v1")
+    assert load_settings(checkpoint=checkpoint).policy == "embedded"
+
+
+def test_a_host_that_the_file_allows_may_get_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CAIRN_API_KEY", "sk-mine")
+    with pytest.raises(SetupError, match="plain_http"):
+        load_settings(base_url="http://gpu.lan:8000/v1", model="m")
+    write_user_file({"plain_http": ["gpu.lan"]})
+    assert load_settings(base_url="http://gpu.lan:8000/v1", model="m").api_key.get_secret_value() == "sk-mine"
+    with pytest.raises(SetupError, match="plain_http"):
+        load_settings(base_url="http://other.lan:8000/v1", model="m")
+
+
+def test_an_empty_path_is_none(monkeypatch: pytest.MonkeyPatch):
+    for name in ("CORPUS", "LIBRARY_FOLDER", "KG", "CHECKPOINT"):
+        monkeypatch.setenv(f"CAIRN_{name}", "")
+    settings = load_settings()
+    assert (settings.corpus, settings.library_folder, settings.kg, settings.checkpoint) == (None, None, None, None)

@@ -11,6 +11,8 @@ from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets
 from agent.outbound.llm import LlmClient
 from agent.outbound.retries import Retries
+from agent.plan import parse_plan
+from agent.policies.ladder.moves import queries_of
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult
@@ -256,7 +258,7 @@ def test_a_model_that_reasons_before_it_speaks_has_room_for_that():
 
 
 @pytest.mark.parametrize("thought", [{"reasoning_content": "hm"}, "<think>hm"])
-def test_one_that_is_seen_to_reason_only_while_it_answers_is_asked_once_more(thought: Any):
+def test_one_that_is_seen_to_reason_only_while_it_answers_gets_another_turn(thought: Any):
     cut = Reply([thought], finish="length", completion_tokens=48)
     trace, server = rollout(cut, reasoning(said("Molde"), tokens=700), rung="plain")
     assert trace.answer == "Molde"
@@ -291,9 +293,9 @@ def test_instructions_and_earlier_turns_count_and_the_oldest_are_left_out_where_
     assert bare.usage.prompt_tokens > 300, "with instructions and tools"
     trace, requests = asyncio.run(scene(12))
     assert trace.answer == "Bergen"
-    asked = [message["content"] for message in requests[0]["messages"] if message["role"] == "user"]
-    assert "Question 11?" in asked
-    assert "Question 0?" not in asked
+    sent = [message["content"] for message in requests[0]["messages"] if message["role"] == "user"]
+    assert "Question 11?" in sent
+    assert "Question 0?" not in sent
     assert all(len(json.dumps(request)) < 8192 * 4 for request in requests)
 
 
@@ -309,3 +311,33 @@ def test_a_policy_that_was_looked_at_before_it_is_prepared_is_spoken_to_on_its_r
             return policy.summary
 
     assert "on the rung tools" in asyncio.run(scene())
+
+
+def test_the_name_of_a_language_keeps_its_sharp():
+    assert queries_of(["C# async await", "F# vs C#", "who is #A?", "see #1 (web)"], most=4) == (
+        "C# async await",
+        "F# vs C#",
+        "who is A?",
+        "see 1 web",
+    )
+    plan = parse_plan("A: C# async await (web)\nB: F# vs C#", protocol=protocol_named("cairn"), sources={"web", "all"})
+    assert [node.query for node in plan.nodes] == ["C# async await", "F# vs C#"]
+
+
+def test_a_protocol_without_a_mark_for_what_is_found_can_be_spoken():
+    protocol = protocol_named("multisearch")
+    bare = protocol.model_copy(
+        update={"tags": {role: tag for role, tag in protocol.tags.items() if role != "information"}}
+    )
+
+    async def scene() -> Trace:
+        async with chat_server(*ANSWERED_BY_TOOLS) as server:
+            policy = OpenAiPolicy(
+                LlmClient(base_url=server.url, model="m", retries=Retries(0)), kind="chat", rung="tools"
+            )
+            agent = Agent(policy, bare, {"all": TwoPassages()}, Budgets())
+            trace = await agent.run(agent.new_trace(QUESTION))
+            await policy.aclose()
+            return trace
+
+    assert asyncio.run(scene()).answer == "Bergen"
