@@ -67,6 +67,8 @@ class OpenAiPolicy:
     @property
     def chosen(self) -> ChatPolicy | CompletionsPolicy:
         """What the endpoint turned out to be."""
+        if self._chosen is None and (self._kind, self._continues, self._rung) == ("chat", "no", "protocol"):
+            self._chosen = self._chat(Abilities())  # nothing is left to find out
         return self._chosen or self._chat(Abilities())
 
     @property

@@ -42,6 +42,7 @@ def test_a_folder_gets_no_key(product: Product, tmp_path: Path, command: tuple[s
     assert "cairn trust ./cairn.toml" in said
 
 
+@pytest.mark.slow
 def test_consent_ends_when_the_file_changes(product: Product, tmp_path: Path) -> None:
     file = tmp_path / "cairn.toml"
     with hostile_server(nothing) as server:

@@ -3,6 +3,8 @@
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import pytest
+
 from tests.attacks.chatting import chat, chat_endpoint, in_front_of
 from tests.attacks.client import ask
 from tests.attacks.product import Product, respond
@@ -10,6 +12,7 @@ from tests.attacks.product import Product, respond
 SECRET = "hunter2-and-more"
 
 
+@pytest.mark.slow
 def test_a_password_in_an_address_is_shown_to_no_client(product: Product, tmp_path: Path) -> None:
     def refuse(handler: BaseHTTPRequestHandler) -> None:
         respond(handler, f'{{"error": {{"message": "no user:{SECRET}"}}}}'.encode(), status=500)

@@ -58,6 +58,7 @@ def test_a_few_wrong_members_are_named_and_the_others_counted(product: Product, 
     assert len(refused.body) < MOST_ANSWER_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_server_answers_every_random_hostile_request_and_is_healthy(product: Product, tmp_path: Path) -> None:
     figures = measure(product, tmp_path, requests=30, at_once=4, seed=2)

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.attacks.client import ask
 from tests.attacks.product import Product, Served
 
@@ -29,6 +31,7 @@ def test_an_answer_holds_no_more_documents_than_a_machine_has_room_for(product: 
     assert len(taken.json["result"]) == 4096
 
 
+@pytest.mark.slow
 def test_answers_that_no_one_reads_are_held_up_to_a_bound(product: Product, tmp_path: Path) -> None:
     document = {"id": "long", "title": "Aurora Falls", "text": "Aurora Falls is a film. " * 40}
     rows = [document | {"id": f"d{number}"} for number in range(10)]

@@ -4,10 +4,13 @@ import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import pytest
+
 from tests.attacks.chatting import chat, chat_endpoint, in_front_of
 from tests.attacks.product import Product, respond
 
 
+@pytest.mark.slow
 def test_no_time_to_wait_breaks_the_clocks_or_tries_for_ever(product: Product, tmp_path: Path) -> None:
     waits = ["nan", "inf", "-1", "1e400", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 99 Foo 2026", "0"]
     current = ["0"]

@@ -48,7 +48,16 @@ def _endless(handler: BaseHTTPRequestHandler, start: bytes, again: bytes) -> Non
         handler.wfile.write(again)
 
 
-@pytest.mark.parametrize("attack", [endless_line, endless_events, endless_comments, huge_answer, bomb, huge_error])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        endless_line,
+        endless_events,
+        endless_comments,
+        huge_answer,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (bomb, huge_error)),
+    ],
+)
 def test_reading_an_answer_ends_at_a_bound(
     attack: Callable[[BaseHTTPRequestHandler], None], product: Product, tmp_path: Path
 ) -> None:

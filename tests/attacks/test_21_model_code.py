@@ -26,6 +26,7 @@ def has_transformers(product: Product) -> bool:
     return subprocess.run([str(product.python), "-c", look], capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_model_runs_no_code_of_its_own_and_nothing_is_confirmed(product: Product, tmp_path: Path) -> None:
     if not has_transformers(product):
         pytest.skip("the product has no transformers")

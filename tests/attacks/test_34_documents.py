@@ -64,6 +64,7 @@ def built(installed: Product, tmp_path_factory: pytest.TempPathFactory) -> Gener
         )
 
 
+@pytest.mark.slow
 def test_each_of_a_hundred_hostile_documents_gives_a_sentence_or_its_harmless_text(built: Built) -> None:
     found = {name: built.why.get(name) or built.texts[name] for name in built.expected}
     assert len(found) > 100
@@ -72,6 +73,7 @@ def test_each_of_a_hundred_hostile_documents_gives_a_sentence_or_its_harmless_te
     assert [name for name, each in found.items() if not each or "its parser failed" in each] == []
 
 
+@pytest.mark.slow
 def test_the_build_reaches_no_one_opens_no_other_file_and_goes_on(built: Built) -> None:
     assert built.texts[HARMLESS] == f"{OWL}\n"
     assert built.requests == 0

@@ -20,6 +20,8 @@ pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent.settings import CairnSettings
+from agent.settings.live import LimitSettings
+from agent.settings.tables import BudgetSettings
 from agent.trace import Trace
 from server.auth.keys import MemoryKeys, new_key
 from server.auth.middleware import Rules
@@ -69,6 +71,8 @@ def settings_of(engine: str, source: str, folder: Path) -> CairnSettings:
         web=("tavily",),
         news=("tavily",),
         live=True,
+        limits={"tavily": LimitSettings(timeout_seconds=0.5)},  # of waits for another try, too
+        budgets=BudgetSettings(search_seconds=1),
         cache="",
         store=SecretStr(str(folder / "runs.sqlite")),
     )
@@ -108,15 +112,9 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
 
     async def run() -> str:
         async with asyncio.timeout(60), planted(folder, log, spans, traces, *replies) as (client, own):
-            for key in (SERVER, own, f"{SERVER}x", f"{own}x"):
-                headers = {"authorization": f"Bearer {key}", "x-request-id": "r"}
-                for stream in (True, False):
-                    body = {"messages": QUESTION, "stream": stream}
-                    left.said[f"answer {len(left.said)}"] = written(await client.post(CHAT, json=body, headers=headers))
-                broken = await client.post(CHAT, content=f'{{"messages": "{key}"'.encode(), headers=headers)
-                left.said[f"error {len(left.said)}"] = written(broken)
-            for key in (SERVER, own):
-                await ask_otherwise(client, key, left)
+            keys = (SERVER, own, f"{SERVER}x", f"{own}x")
+            await asyncio.gather(*(chat(client, key, left) for key in keys))
+            await asyncio.gather(*(ask_otherwise(client, key, left) for key in (SERVER, own)))
             headers = {"authorization": f"Bearer {SERVER}"}
             for path in ("/metrics", "/version", "/readyz", "/healthz", "/openapi.json", "/v1/models", "/", "/nothing"):
                 left.said[path] = written(await client.get(path, headers=headers))
@@ -130,6 +128,16 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
         left.said[f"store {file.name}"] = file.read_bytes().decode("utf-8", "replace")
     assert len(traces) >= 4
     return left, own
+
+
+async def chat(client: httpx2.AsyncClient, key: str, left: Left) -> None:
+    """A question whose answer is streamed, one whose answer is not, and a body that is broken."""
+    headers = {"authorization": f"Bearer {key}", "x-request-id": "r"}
+    for stream in (True, False):
+        answer = await client.post(CHAT, json={"messages": QUESTION, "stream": stream}, headers=headers)
+        left.said[f"answer {len(left.said)}"] = written(answer)
+    broken = await client.post(CHAT, content=f'{{"messages": "{key}"'.encode(), headers=headers)
+    left.said[f"error {len(left.said)}"] = written(broken)
 
 
 async def ask_otherwise(client: httpx2.AsyncClient, key: str, left: Left) -> None:

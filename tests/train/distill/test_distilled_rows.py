@@ -38,6 +38,7 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "none.jsonl"))
 
 
+@pytest.mark.slow
 def test_all_rows_of_a_question_are_held_out_or_none_and_about_one_of_sixteen_is() -> None:
     (row,) = rows_of(rollouts()[0], CAIRN)
     rows = [row.model_copy(update={"question": f"Who is number {number}?"}) for number in range(1600)]

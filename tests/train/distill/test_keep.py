@@ -90,6 +90,7 @@ def test_of_one_question_the_best_different_ones_are_kept() -> None:
     assert [verdict.why_not for verdict in verdicts(long, RIGHT, check=KeepRules(each=2))] == ["", ""]
 
 
+@pytest.mark.slow
 def test_most_rollouts_of_the_shipped_checkpoint_are_kept_and_every_kept_one_is_right() -> None:
     found = verdicts(*rollouts(), questions=questions())
     kept = [verdict for verdict in found if not verdict.why_not]

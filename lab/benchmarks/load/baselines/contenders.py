@@ -85,6 +85,7 @@ def cairn_service(model: str, world: str, *, store: str) -> "Service":
         model=model,
         endpoint="chat",
         continues="no",
+        rung="protocol",
         max_runs=512,
         store=SecretStr(store),
     )
