@@ -9,6 +9,7 @@ from agent.sanitize.skeleton import is_hidden
 _OBEYED: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Control characters, marks that turn the direction of writing, halves of surrogate pairs, private use."""
 _PARTING: Final = frozenset({"Cc", "Co", "Zl", "Zp", "Zs"})
+"""Control characters, private use, ends of lines and paragraphs, and blanks: where these stand, words end."""
 _PLAIN: Final = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\uffff\U00010000-\U0010ffff]*")
 _MARKUP: Final = re.compile(r"[\\`<>\[\]|&]")
 MARKS: Final = (
@@ -74,9 +75,11 @@ def shown_line(text: str) -> str:
 
 def _shown(text: str, at: int) -> str:
     character = text[at]
-    if character.isprintable() or character == "\u00ad":
-        return "" if is_hidden(text, at) and character != "\u00ad" else character
-    if unicodedata.category(character) in _PARTING or ord(character) & 0xFFFE == 0xFFFE:
+    if character == "\u00ad":
+        return character
+    if not character.isprintable() and (
+        unicodedata.category(character) in _PARTING or ord(character) & 0xFFFE == 0xFFFE
+    ):
         return " "
     return "" if is_hidden(text, at) else character
 
