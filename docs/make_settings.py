@@ -26,7 +26,8 @@ HEAD: Final = """# Settings
 - In the environment a setting is `CAIRN_` and its name in capitals; a setting of a table has two underscores between:
   `CAIRN_BUDGETS__ROUNDS=2`. Write lists with commas there: `CAIRN_SOURCES=web,news`.
 - Unknown names are refused; the error names the nearest setting. Put secrets into the environment.
-- A `cairn.toml` that Cairn finds in the current folder may set only what is marked ✓. Anything else needs your
+- A `cairn.toml` that Cairn finds in the current folder may set only what is marked ✓, and for protocols, worlds and
+  sources only names of built-in ones (not openalex, pubmed, semanticscholar and github). Anything else needs your
   consent: `cairn trust ./cairn.toml`, or name it with `--config ./cairn.toml` ([Quickstart](quickstart.md)).
 
 `python docs/make_settings.py` writes this page from the code; a test checks that they agree.

@@ -9,9 +9,10 @@ from agent.build.sources import build_sources, chosen, distinct, uses_manual, us
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
 from agent.policies.model_folder import as_in_training, with_passages, without_dates
-from agent.protocols import TextProtocol, load_protocol, protocol_named
+from agent.protocols import TextProtocol, load_protocol, protocol_named, protocol_names
 from agent.protocols.registry import whole, with_texts
 from agent.settings import CairnSettings, default_environment
+from agent.settings.model import of_checkpoint
 
 if TYPE_CHECKING:
     from agent.loop.agent import Agent
@@ -185,7 +186,7 @@ def named_model(settings: CairnSettings) -> str:
 
 def notices(settings: CairnSettings) -> list[str]:
     """What a person should know before believing an answer."""
-    return [*_about_policy(settings), *_about_sources(settings)]
+    return [*_about_policy(settings), *_about_protocol(settings), *_about_sources(settings)]
 
 
 def _about_policy(settings: CairnSettings) -> list[str]:
@@ -203,6 +204,19 @@ def _about_policy(settings: CairnSettings) -> list[str]:
     return [
         "The embedded policy was trained on the little world only; for other sources, run cairn model fetch, "
         f"or {connect}."
+    ]
+
+
+def _about_protocol(settings: CairnSettings) -> list[str]:
+    """A checkpoint writes a protocol badly that it was not trained on; protocols of other people's files are theirs."""
+    if settings.policy != "embedded" or settings.checkpoint is None:
+        return []
+    trained: tuple[str, ...] = of_checkpoint(settings.checkpoint, said=()).get("protocols", ())
+    if settings.protocol in trained or not {settings.protocol, *trained} <= set(protocol_names()):
+        return []
+    return [
+        f"The model was trained on the protocol {' and '.join(trained)}, not on {settings.protocol}: expect poor "
+        f"answers, or use --protocol {trained[0]}."
     ]
 
 

@@ -24,15 +24,15 @@ class Budgets:
     passages: int = 96
     """Passages that the policy is shown."""
     policy_tokens: int = 4096
-    """Tokens that the policy samples, its answer included."""
+    """Tokens that the policy samples, its answer included; 600 for `small-v1`, where no setting says otherwise."""
     context_tokens: int | None = None
     """Length of the whole context; None: what the policy takes. Never more than that."""
     seconds: float = 120.0
-    """From the question to the end of the last round; the answer that is then forced may take `answer_seconds` more."""
+    """From the question to the end of the last round; the answer that is then forced may take 30 more."""
     credits: float = 100.0
     """What paid sources may cost."""
     search_seconds: float = 10.0
-    """One search of one source."""
+    """One search of one source; 30 with live sources or MCP servers, or the longest `seconds` of one of these."""
     answer_tokens: int = 256
     """Held back for evidence and answer: no round may use them."""
     answer_seconds: float = 30.0

@@ -49,7 +49,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     policy: Literal["embedded", "openai", "transformers", "vllm"] = "embedded"
     """What writes: the shipped checkpoint, a model behind an OpenAI-compatible endpoint, or one of this process."""
     checkpoint: Path | None = None
-    """Folder of an exported checkpoint for `embedded`; left out, the shipped one that fits protocol and world."""
+    """Folder of an exported checkpoint for `embedded`; left out, small-v1, or for a little world tiny-v2."""
     base_url: str = ""
     """Of the endpoint, for example http://127.0.0.1:11434/v1."""
     model: str = ""

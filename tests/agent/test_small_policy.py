@@ -94,3 +94,9 @@ def test_it_writes_a_bounded_number_of_tokens_unless_a_setting_says_more(
     monkeypatch.setattr("agent.models.ready.ready_policy_folder", ready)
     settings = CairnSettings(world="", fetch=False, budgets=BudgetSettings(policy_tokens=said))
     assert with_policy(settings).budgets.policy_tokens == used
+
+
+@pytest.mark.parametrize(("protocol", "poor"), [("cairn", False), ("multisearch", True), ("search-r1", False)])
+def test_a_protocol_that_the_model_was_not_trained_on_is_said(protocol: str, poor: bool) -> None:
+    said = notices(CairnSettings(checkpoint=SMALL, protocol=protocol))
+    assert any("not on multisearch" in notice and "--protocol cairn" in notice for notice in said) == poor

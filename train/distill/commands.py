@@ -107,9 +107,8 @@ def distill_command(
     answer, in the form of its protocol, with claims that its passages say.
 
     Example: cairn train distill --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
-    --world dev --tries 4 --temperature 0.8 --out runs/rows
+    --world dev-v2 --tries 4 --temperature 0.8 --out runs/rows
     """
-    from agent.build.sources import with_world
     from train.distill.rollouts import questions_of
     from train.distill.run import ROWS, DistillRecipe, distill
     from train.evaluation.chosen import QuestionChoice
@@ -117,7 +116,8 @@ def distill_command(
     if traces:
         _refuse_sampling(tries=tries, temperature=temperature)
     settings = load(**({} if temperature is None else {"temperature": temperature}))
-    settings = settings if questions else with_world(settings)
+    if not (questions or settings.world):
+        raise SetupError("name the questions: a list with --questions FILE, or a little world with --world dev-v2")
     check = _check(settings, reward, reward_setting, least, any_answer=any_answer, any_claims=any_claims, each=each)
     choice = QuestionChoice(limit=limit, sample=sample, types=tuple(filter(None, (types or "").split(","))))
     listed = choice.pick(questions_of(settings, questions, dataset))

@@ -75,6 +75,14 @@ def test_a_part_that_the_reward_does_not_have_is_refused(
     assert "name it with --reward" in capsys.readouterr().err
 
 
+def test_no_list_is_taken_that_was_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CAIRN_WORLD", raising=False)
+    assert run(["train", "distill", "--out", str(tmp_path / "out")]) != 0
+    assert "name the questions" in capsys.readouterr().err
+
+
 def test_a_policy_answers_where_there_are_no_traces_and_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
