@@ -20,7 +20,7 @@ MAX_PAGES: Final = 20
 STATUS: Final[dict[int, SourceErrorKind]] = {401: "auth", 403: "auth", 402: "quota", 408: "timeout", 429: "rate"}
 
 
-class Outcome(Protocol):
+class CallOutcome(Protocol):
     """What is known of a call, or of a connection, where it failed."""
 
     @property
@@ -31,11 +31,11 @@ class Outcome(Protocol):
     def status(self) -> int: ...
 
 
-class Transport(Outcome, Protocol):
+class Transport(CallOutcome, Protocol):
     """A way to a server."""
 
     def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]: ...
-    def call(self) -> AbstractContextManager[Outcome]:
+    def call(self) -> AbstractContextManager[CallOutcome]:
         """What will be known of the call that is made inside; other calls may be made at the same time."""
         ...
 
@@ -79,7 +79,7 @@ class OpenServer:
         self._over = asyncio.Event()
 
     @contextmanager
-    def call(self) -> Generator[Outcome]:
+    def call(self) -> Generator[CallOutcome]:
         """What will be known of the call that is made inside; the connection is not closed under it."""
         self._calls += 1
         try:
@@ -191,7 +191,7 @@ async def _tools(client: Any) -> list[Any]:
 
 
 def failure(
-    name: str, error: BaseException, outcome: Outcome, *, why: str, kind: SourceErrorKind = "upstream"
+    name: str, error: BaseException, outcome: CallOutcome, *, why: str, kind: SourceErrorKind = "upstream"
 ) -> SourceError:
     """What went wrong as one sentence: what was tried, and what is known of it."""
     first = error

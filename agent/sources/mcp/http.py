@@ -17,7 +17,7 @@ SPARE_SECONDS: Final = 2.0
 
 
 @dataclass
-class HttpOutcome:
+class HttpCallOutcome:
     """How the last request of a call, or of a connection that is opened, ended."""
 
     status: int = 0
@@ -30,7 +30,7 @@ class HttpOutcome:
         return bool(self.why)
 
 
-_CALL: Final[ContextVar[HttpOutcome | None]] = ContextVar("call", default=None)
+_CALL: Final[ContextVar[HttpCallOutcome | None]] = ContextVar("call", default=None)
 """Of the call that a request belongs to. The SDK sends the requests of a call in its caller's context, and gives no
 other way to know whose they are: a call never hears the id of its request."""
 
@@ -67,9 +67,9 @@ class HttpTransport:
         return self._bounded.opening.status
 
     @contextmanager
-    def call(self) -> Generator[HttpOutcome]:
+    def call(self) -> Generator[HttpCallOutcome]:
         """Note how the requests that are made inside end."""
-        outcome = HttpOutcome()
+        outcome = HttpCallOutcome()
         token = _CALL.set(outcome)
         try:
             yield outcome
@@ -91,7 +91,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
 
     def __init__(self) -> None:
         super().__init__(trust_env=False)
-        self.opening = HttpOutcome()
+        self.opening = HttpCallOutcome()
         """Of requests that belong to no call."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -12,7 +12,7 @@ from agent.sources.filters import ReadFilters, unhonoured
 from agent.sources.http import SHORTEST_SECRET
 from agent.sources.limits import Limits
 from agent.sources.live.reading import member, passages, text_of
-from agent.sources.mcp.connection import START_SECONDS, Connection, OpenServer, Outcome, Transport, failure
+from agent.sources.mcp.connection import START_SECONDS, CallOutcome, Connection, OpenServer, Transport, failure
 from agent.sources.mcp.results import rows_of_result
 
 QUERY_NAMES: Final = ("query", "q", "question", "search", "search_query", "text", "input", "prompt", "pattern")
@@ -237,7 +237,7 @@ class McpSource:
             raise SourceError(f"{self.name} answered with an error: {said[:300]}", kind="bad_query")
         return result
 
-    def _refused(self, error: Any, server: OpenServer, outcome: Outcome) -> SourceError:
+    def _refused(self, error: Any, server: OpenServer, outcome: CallOutcome) -> SourceError:
         """An answer of the protocol that is an error, or the end of the connection."""
         from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND
 
@@ -249,7 +249,13 @@ class McpSource:
         return failure(self.name, error, outcome, why="failed")
 
     def _broken(
-        self, error: Exception, server: OpenServer, outcome: Outcome, *, why: str, kind: SourceErrorKind = "upstream"
+        self,
+        error: Exception,
+        server: OpenServer,
+        outcome: CallOutcome,
+        *,
+        why: str,
+        kind: SourceErrorKind = "upstream",
     ) -> SourceError:
         """The end of the connection; where it came by closing the source, that is why."""
         if not self._drop(server):
