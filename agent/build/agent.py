@@ -63,11 +63,12 @@ def build_agent(
         limits = {"search_seconds": max(seconds)} | limits
     if settings.policy == "openai" and (tokens := limits.get("policy_tokens", 0)) > Budgets.policy_tokens:
         limits["answer_tokens"] = tokens // 4  # a model that reasons does so before its answer, too
+    budgets = Budgets(**limits)
     return Agent(
         policy=policy or build_policy(settings, sources=distinct(sources)),
         protocol=protocol,
         sources=sources,
-        budgets=Budgets(**limits),
+        budgets=budgets.with_tokens(budgets.policy_tokens),
         sampling=Sampling(
             temperature=protocol.temperature if settings.temperature is None else settings.temperature,
             top_p=protocol.top_p,

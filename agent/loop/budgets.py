@@ -44,19 +44,20 @@ class Budgets:
     def times(self, factor: float, *, rounds: int) -> "Budgets":
         """All of what a search may use times `factor`; `rounds` hold where this says none.
 
-        What was allowed at all stays allowed once. The answer's own part and the time of one search stay, and so do
-        credits, which cost money.
+        What was allowed at all stays allowed once. The answer's own part, where it is no more than half of the tokens,
+        and the time of one search stay, and so do credits, which cost money.
         """
-        tokens = _times(self.policy_tokens, factor)
         return replace(
-            self,
+            self.with_tokens(_times(self.policy_tokens, factor)),
             rounds=_times(rounds if self.rounds is None else self.rounds, factor),
             searches=_times(self.searches, factor),
             passages=_times(self.passages, factor),
             seconds=self.seconds * factor,
-            policy_tokens=tokens,
-            answer_tokens=min(self.answer_tokens, tokens),
         )
+
+    def with_tokens(self, tokens: int) -> "Budgets":
+        """The same with these tokens for the policy. At most half are held back for the answer: a turn can search."""
+        return replace(self, policy_tokens=tokens, answer_tokens=min(self.answer_tokens, max(1, tokens // 2)))
 
 
 def _times(count: int, factor: float) -> int:

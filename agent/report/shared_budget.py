@@ -95,11 +95,9 @@ class SharedBudget:
         self._tokens, self._credits = self._tokens - tokens, self._credits - credits
         answer_seconds = min(own.answer_seconds, seconds * _FOR_ANSWER)
         return replace(
-            own,
+            own.with_tokens(tokens),
             searches=searches,
             passages=passages,
-            policy_tokens=tokens,
-            answer_tokens=min(own.answer_tokens, tokens // 2),
             credits=credits,
             seconds=min(own.seconds, seconds - answer_seconds),
             answer_seconds=answer_seconds,

@@ -36,6 +36,8 @@ class SearchRequest:
     """The relations that a structured query of the policy names."""
     deadline: float = math.inf
     """A moment of the running event loop's clock. `ask` ends the search soon after it; a source need not check it."""
+    probe: bool = False
+    """Only whether the source answers matters: what costs more than the search itself is left out."""
 
     @property
     def seconds_left(self) -> float:

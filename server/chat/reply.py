@@ -102,6 +102,8 @@ class RolloutReply:
                 return _content(said + self._marked(self.content + said))
             case Stopped() if not self.content:
                 return _content(" ".join(part for part in (_apology(step), nothing_found(self._steps)) if part))
+            case Stopped(reason="forced") if self._protocol.max_rounds and not self._says_unsearched:
+                return _content(self._unsearched)  # it would have searched; who wants no search hears it at the answer
             case _:
                 pass
         return []
@@ -122,9 +124,8 @@ class RolloutReply:
         """What the server adds to the short answer: the claim behind it, or all of them; or that there is none."""
         if why := nothing_found(self._steps) or not_in_passages(answer, self._steps):
             return f"\n\n{why}"
-        wordy = self._style != "short" and not self._claims
-        if (wordy or self._searchless) and unsearched(self._steps):
-            return f"\n\n{UNSEARCHED}"
+        if self._says_unsearched and self._unsearched:
+            return self._unsearched
         if self._style == "short" or not self._claims:
             return ""
         if self._style == "with_evidence":
@@ -132,6 +133,15 @@ class RolloutReply:
         found = [claim for claim in self._claims if not doubt(claim)] or self._claims
         behind = [claim for claim in found if answer.strip().lower() in claim.text.lower()]
         return "\n\n" + self._sentence((behind or found)[-1])
+
+    @property
+    def _says_unsearched(self) -> bool:
+        """Whether an answer without a search says so however it came about."""
+        return self._searchless or (self._style != "short" and not self._claims)
+
+    @property
+    def _unsearched(self) -> str:
+        return f"\n\n{UNSEARCHED}" if unsearched(self._steps) else ""
 
     def _marked(self, content: str) -> str:
         """After the answer: marks for its supporting claims that have none yet, and the links of all marks."""

@@ -288,14 +288,12 @@ def budgets_for(request: RunOptions, budgets: Budgets, protocol: TextProtocol) -
     wanted = request.budgets or BudgetOptions()
     tokens = _least(budgets.policy_tokens, request.most_tokens, wanted.tokens)
     return replace(
-        budgets,
+        budgets.with_tokens(tokens),
         rounds=0 if request.disable_search else _least(budgets.rounds or 0, wanted.rounds),
         searches=_least(budgets.searches, wanted.searches),
         passages=_least(budgets.passages, wanted.passages),
         seconds=min(budgets.seconds, wanted.seconds or budgets.seconds),
         credits=budgets.credits if wanted.credits is None else min(budgets.credits, wanted.credits),
-        policy_tokens=tokens,
-        answer_tokens=min(budgets.answer_tokens, tokens),
         answer_seconds=min(budgets.answer_seconds, wanted.seconds or budgets.answer_seconds),
     )
 

@@ -194,7 +194,7 @@ class Retriever:
             if credits_of(source):
                 continue
             try:
-                await ask(source, SearchRequest("ready", limit=1), seconds=self.bounds.probe_seconds)
+                await ask(source, SearchRequest("ready", limit=1, probe=True), seconds=self.bounds.probe_seconds)
             except SourceError as error:
                 failure = failure or error
             else:

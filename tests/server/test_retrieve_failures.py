@@ -16,7 +16,9 @@ from server.chat.service import Service
 from server.http.errors import ApiError
 from server.launch import make_retriever
 from server.retrieval.service import Retriever
-from tests.server.live import Hanging, make_service
+from tests.agent.sources.kg.graphs import make_graph
+from tests.agent.sources.live.apiserver import ApiServer, run
+from tests.server.live import Hanging, make_service, serving
 from tests.server.retrieval.counting import CountingSource, ask, error, post, retriever
 
 
@@ -194,6 +196,24 @@ def test_being_ready_costs_no_credits_and_asks_no_far_source(*, far: bool) -> No
     served = Retriever({"all": counting}, far=far)
     assert ask(lambda client: client.get("/readyz"), served).status_code == 200
     assert counting.queries == []
+
+
+@pytest.mark.parametrize("named", ["corpus", "kg"])
+def test_being_ready_calls_no_model_that_filters_what_is_found(tmp_path: Path, named: str) -> None:
+    (tmp_path / "a.txt").write_text("It is ready.", encoding="utf-8")
+    corpus = tmp_path / "a.txt" if named == "corpus" else None
+    kg = make_graph(tmp_path, [("ready", "is", "it")]) if named == "kg" else None
+
+    async def scene(model: ApiServer) -> None:
+        url = model.base
+        settings = CairnSettings(filtered=(named,), filter_url=url, filter_model="m", cache="", corpus=corpus, kg=kg)
+        async with serving(make_retriever(settings)) as base, httpx2.AsyncClient(base_url=base) as client:
+            assert (await client.get("/readyz")).json()["status"] == "ready"
+            assert not model.requests
+            answer = await client.post("/retrieve", json={"queries": ["ready"]})
+            assert (answer.status_code, len(model.requests)) == (200, 1)
+
+    run(scene)
 
 
 def test_live_sources_are_far_and_documents_are_near(tmp_path: Path) -> None:

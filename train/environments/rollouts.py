@@ -72,7 +72,8 @@ class Environment:
         if unknown := sorted(set(settings.reward.weights) - set(self._reward.parts)):
             parts = ", ".join(self._reward.parts)
             raise SetupError(f"the reward {settings.reward.name!r} has no part {unknown[0]!r}; it has: {parts}")
-        self._budgets = Budgets(**settings.budgets.model_dump(exclude_none=True))
+        budgets = Budgets(**settings.budgets.model_dump(exclude_none=True))
+        self._budgets = budgets.with_tokens(budgets.policy_tokens)
         self._world = lru_cache(maxsize=_KEPT)(self._made)
         self._listed: list[Ask] | None = self._list() if settings.data.questions is not None else None
         if self._listed is None:

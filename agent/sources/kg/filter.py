@@ -57,11 +57,13 @@ class FilteredSource:
         return credits_of(self._source)
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Give what the model keeps, in the source's order; it may be nothing.
+        """Give what the model keeps, in the source's order; it may be nothing. A probe does not reach the model.
 
         Raises:
             SourceError: the source failed. The model's failures are notes.
         """
+        if request.probe:
+            return await self._source.search(request)
         found = await self._source.search(replace(request, limit=max(request.limit, SEES)))
         if not found.passages:
             return found

@@ -1,7 +1,9 @@
-"""An MCP server behind a URL (streamable HTTP), over a client that bounds each answer and keeps the last status."""
+"""An MCP server behind a URL (streamable HTTP), over a client that bounds each answer and notes how each call ended."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
@@ -12,6 +14,25 @@ from agent.sources.http import MAX_BYTES, USER_AGENT
 CONNECT_SECONDS: Final = 10.0
 SPARE_SECONDS: Final = 2.0
 """Who waits for the answer gives up first."""
+
+
+@dataclass
+class HttpCallOutcome:
+    """How the last request of a call, or of a connection that is opened, ended."""
+
+    status: int = 0
+    """Of its answer; 0 where there was none."""
+    why: str = ""
+    """What is known of a failure; empty where it is none."""
+
+    @property
+    def broke(self) -> bool:
+        return bool(self.why)
+
+
+_CALL: Final[ContextVar[HttpCallOutcome | None]] = ContextVar("call", default=None)
+"""Of the call that a request belongs to. The SDK sends the requests of a call in its caller's context, and gives no
+other way to know whose they are: a call never hears the id of its request."""
 
 
 class HttpTransport:
@@ -32,18 +53,28 @@ class HttpTransport:
 
     @property
     def broke(self) -> bool:
-        """Whether its last answer was none."""
-        return bool(self._bounded.why)
+        """Whether it could not be opened."""
+        return self._bounded.opening.broke
 
     @property
     def why(self) -> str:
-        """What is known of a failure."""
-        return self._bounded.why
+        """What is known of that."""
+        return self._bounded.opening.why
 
     @property
     def status(self) -> int:
-        """Of its last answer; 0 before there was one."""
-        return self._bounded.status
+        """Of the last answer while it was opened; 0 before there was one."""
+        return self._bounded.opening.status
+
+    @contextmanager
+    def call(self) -> Generator[HttpCallOutcome]:
+        """Note how the requests that are made inside end."""
+        outcome = HttpCallOutcome()
+        token = _CALL.set(outcome)
+        try:
+            yield outcome
+        finally:
+            _CALL.reset(token)
 
     @asynccontextmanager
     async def streams(self) -> AsyncGenerator[tuple[Any, Any]]:
@@ -60,8 +91,8 @@ class _Bounded(httpx2.AsyncHTTPTransport):
 
     def __init__(self) -> None:
         super().__init__(trust_env=False)
-        self.status = 0
-        self.why = ""
+        self.opening = HttpCallOutcome()
+        """Of requests that belong to no call."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"
@@ -84,7 +115,8 @@ class _Bounded(httpx2.AsyncHTTPTransport):
 
     def _note(self, asks: bool, status: int, why: str) -> None:
         if asks:
-            self.status, self.why = status, why
+            outcome = _CALL.get() or self.opening
+            outcome.status, outcome.why = status, why
 
     def _counted(self, stream: httpx2.AsyncByteStream, asks: bool) -> httpx2.AsyncByteStream:
         return _Counted(stream, lambda: self._note(asks, 0, f"it sent more than {MAX_BYTES >> 20} MB"))

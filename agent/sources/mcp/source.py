@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from agent.errors import SourceError, nearest
+from agent.errors import SourceError, SourceErrorKind, nearest
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import ReadFilters, unhonoured
 from agent.sources.http import SHORTEST_SECRET
 from agent.sources.limits import Limits
 from agent.sources.live.reading import member, passages, text_of
-from agent.sources.mcp.connection import START_SECONDS, Connection, OpenServer, Transport, failure
+from agent.sources.mcp.connection import START_SECONDS, CallOutcome, Connection, OpenServer, Transport, failure
 from agent.sources.mcp.results import rows_of_result
 
 QUERY_NAMES: Final = ("query", "q", "question", "search", "search_query", "text", "input", "prompt", "pattern")
@@ -125,8 +125,9 @@ def first_text(result: Any) -> str:
 
 SPARE_SECONDS: Final = 2.0
 """That one try has beside the call, to say how it failed."""
-PATIENCE: Final = 2
-"""Calls in a row without an answer after which a connection is taken for dead."""
+PATIENCE: Final = 1.9
+"""Times its own seconds in which calls waited and no answer came, after which a connection is taken for dead: two calls
+that had all their time, less what a deadline comes early, or more that had less of it."""
 
 
 class McpSource:
@@ -171,7 +172,6 @@ class McpSource:
         self._most_chars = most_chars
         self._secrets = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
         self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, Connection] = WeakKeyDictionary()
-        self._silent = 0
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Call the tool once.
@@ -218,40 +218,56 @@ class McpSource:
     async def _called(self, server: OpenServer, call: QueryCall, request: SearchRequest) -> Any:
         from mcp.shared.exceptions import MCPError
 
-        seconds = min(self._seconds, request.seconds_left)
-        try:
-            async with asyncio.timeout(seconds):
-                result = await server.client.call_tool(call.tool, call.arguments(request.query, request.limit))
-        except TimeoutError as error:
-            self._silent += 1
-            if self._silent >= PATIENCE:
-                self._drop(server)
-            raise SourceError(f"{self.name} did not answer in {seconds:g} s", kind="timeout") from error
-        except MCPError as error:
-            raise self._refused(error, server) from error
-        except Exception as error:  # the SDK raises anything, for example about an answer that breaks its own schema
-            self._drop(server)
-            raise failure(self.name, error, server.transport, why="sent what cannot be read", kind="parse") from error
-        self._silent = 0
+        seconds, since = min(self._seconds, request.seconds_left), asyncio.get_running_loop().time()
+        with server.call() as outcome:
+            try:
+                async with asyncio.timeout(seconds):
+                    result = await server.client.call_tool(call.tool, call.arguments(request.query, request.limit))
+            except TimeoutError as error:
+                if server.silence.waited(since=since) >= PATIENCE * self._seconds:
+                    self._drop(server)
+                raise SourceError(f"{self.name} did not answer in {seconds:g} s", kind="timeout") from error
+            except MCPError as error:
+                raise self._refused(error, server, outcome) from error
+            except Exception as error:  # the SDK raises anything, for example where an answer breaks its own schema
+                raise self._broken(error, server, outcome, why="sent what cannot be read", kind="parse") from error
+        server.silence.heard()
         if result.is_error:
             said = first_text(result) or "no reason given"
             raise SourceError(f"{self.name} answered with an error: {said[:300]}", kind="bad_query")
         return result
 
-    def _refused(self, error: Any, server: OpenServer) -> SourceError:
+    def _refused(self, error: Any, server: OpenServer, outcome: CallOutcome) -> SourceError:
         """An answer of the protocol that is an error, or the end of the connection."""
         from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND
 
-        if error.code in {INVALID_PARAMS, METHOD_NOT_FOUND} and not server.transport.broke:
+        if error.code == CONNECTION_CLOSED or outcome.broke:
+            return self._broken(error, server, outcome, why="broke off")
+        server.silence.heard()
+        if error.code in {INVALID_PARAMS, METHOD_NOT_FOUND}:
             return SourceError(f"{self.name} refused the call: {str(error)[:300]}", kind="bad_query")
-        if error.code == CONNECTION_CLOSED or server.transport.broke:
-            self._drop(server)
-            return failure(self.name, error, server.transport, why="broke off")
-        return failure(self.name, error, server.transport, why="failed")
+        return failure(self.name, error, outcome, why="failed")
 
-    def _drop(self, server: OpenServer) -> None:
-        self._silent = 0
-        self._connections[asyncio.get_running_loop()].drop(server)
+    def _broken(
+        self,
+        error: Exception,
+        server: OpenServer,
+        outcome: CallOutcome,
+        *,
+        why: str,
+        kind: SourceErrorKind = "upstream",
+    ) -> SourceError:
+        """The end of the connection; where it came by closing the source, that is why."""
+        if not self._drop(server):
+            return SourceError(f"{self.name} was closed")
+        return failure(self.name, error, outcome, why=why, kind=kind)
+
+    def _drop(self, server: OpenServer) -> bool:
+        """Let go of a connection; whether the source is open."""
+        connection = self._connections.get(asyncio.get_running_loop())
+        if connection is not None:
+            connection.drop(server)
+        return connection is not None
 
     def without_secrets(self, text: str) -> str:
         """The text without the values that the server got for itself alone."""

@@ -4,9 +4,10 @@ It is a stranger's program: what it writes is bounded, it knows no variable of o
 and it ends with who started it. The SDK's own transport for this collects a line without an end, whatever its length.
 """
 
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, Final
 
 import anyio
@@ -84,6 +85,10 @@ class StdioTransport:
         """There is none."""
         return 0
 
+    def call(self) -> "AbstractContextManager[StdioTransport]":
+        """Every call ends as the process does."""
+        return nullcontext(self)
+
     @asynccontextmanager
     async def streams(self) -> AsyncGenerator[Streams]:
         """Run the process, and end it and its children.
@@ -92,7 +97,9 @@ class StdioTransport:
             OSError: it cannot be started.
         """
         environment = get_default_environment() | self._environment
-        process = await anyio.open_process(self._command, env=environment, start_new_session=True)
+        program, *arguments = self._command
+        program = shutil.which(program, path=environment.get("PATH")) or program  # Windows itself finds no npx.cmd
+        process = await anyio.open_process([program, *arguments], env=environment, start_new_session=True)
         self._process = process
         into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, out = anyio.create_memory_object_stream[SessionMessage](0)

@@ -93,6 +93,13 @@ def test_budgets_of_the_settings_reach_the_loop_and_the_others_keep_their_defaul
     assert (changed.searches, changed.answer_tokens) == (plain.searches, plain.answer_tokens)
 
 
+@pytest.mark.parametrize(("tokens", "held"), [(200, 100), (512, 256), (4096, 256), (16_384, 4096)])
+def test_tokens_of_the_settings_leave_at_least_half_of_them_to_the_searches(tokens: int, held: int):
+    settings = with_settings(ENDPOINT, budgets=BudgetSettings(policy_tokens=tokens))
+    made = build_agent(settings, sources={}).budgets
+    assert (made.policy_tokens, made.answer_tokens) == (tokens, held)
+
+
 @pytest.mark.parametrize("missing", [{"base_url": ""}, {"model": ""}])
 def test_an_endpoint_without_its_address_or_model_is_refused_with_an_example(missing: dict[str, str]):
     with pytest.raises(SetupError, match="for example: --base-url"):

@@ -160,14 +160,14 @@ def test_effort_is_a_factor_of_every_budget(effort: Effort, searches: int):
     assert agent.budgets.rounds == max(1, int(3 * factor))
     assert (agent.budgets.passages, agent.budgets.seconds) == (10 * factor, 8 * factor)
     assert agent.budgets.policy_tokens == 300 * factor
-    assert agent.budgets.answer_tokens == min(256, agent.budgets.policy_tokens)
+    assert agent.budgets.answer_tokens == min(256, agent.budgets.policy_tokens // 2)
 
 
 @given(factor=st.floats(0.01, 8), rounds=st.integers(0, 9), tokens=st.integers(1, 9000))
-def test_no_factor_makes_more_answer_tokens_than_there_are_tokens(factor: float, rounds: int, tokens: int):
+def test_no_factor_holds_back_more_than_half_of_the_tokens_for_the_answer(factor: float, rounds: int, tokens: int):
     before = Budgets(policy_tokens=tokens)
     after = before.times(factor, rounds=rounds)
-    assert after.answer_tokens <= max(after.policy_tokens, 0)
+    assert after.answer_tokens <= max(1, after.policy_tokens // 2)
     assert after.rounds is not None
     assert (after.rounds <= rounds) if factor < 1 else (after.rounds >= rounds)
     assert after.rounds >= min(rounds, 1)

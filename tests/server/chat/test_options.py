@@ -1,6 +1,7 @@
 """What a request says beside its question: filters, sources, budgets, and no search at all."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,12 +9,13 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
-from agent.loop.agent import Agent
+from agent.loop.agent import Agent, Budgets
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import unhonoured
 from agent.trace import Trace
+from agent.trace.attempts import UNSEARCHED
 from server.chat.request import ChatRequest
 from server.chat.service import Service
 from server.http.errors import ApiError
@@ -126,6 +128,50 @@ def test_a_budget_of_a_request_ends_the_rollout() -> None:
     post(service_of(listening(), kept), budgets={"searches": 1})
     assert kept[0].usage.searches == 1
     assert [step.why for step in kept[0].steps if step.kind == "skipped"] == ["the budget of searches has ended"]
+
+
+TOKENS = {"max_tokens": 1024}, {"max_completion_tokens": 1024}, {"budgets": {"tokens": 1024}}
+
+
+@pytest.mark.parametrize("said", TOKENS)
+def test_as_many_tokens_as_are_held_back_for_the_answer_still_leave_a_turn_that_searches(said: dict[str, Any]) -> None:
+    sources = listening()
+    service = service_of(sources)
+    service = replace(service, agent=replace(service.agent, budgets=Budgets(answer_tokens=1024)))
+    got = post(service, **said)
+    assert got["choices"][0]["finish_reason"] == "stop"
+    assert got["usage"]["num_search_queries"] == 2
+    assert got["choices"][0]["message"]["content"].startswith("Trieste")
+    assert UNSEARCHED not in got["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_was_forced_before_any_search_says_so(stream: bool) -> None:
+    sources = listening()
+    service = service_of(sources)
+    thoughts = "<think>" + "Let me think about it. " * 9
+    service = replace(service, agent=replace(service.agent, policy=ScriptedPolicy((thoughts, "Trieste</answer>"))))
+
+    async def run() -> str:
+        async with in_memory(service) as client:
+            body = {"model": "cairn", "messages": QUESTION, "max_tokens": 100, "stream": stream}
+            said = (await client.post("/v1/chat/completions", json=body)).text
+        if not stream:
+            return json.loads(said)["choices"][0]["message"]["content"]
+        chunks = [json.loads(frame.removeprefix("data: ")) for frame in said.split("\n\n")[:-2]]
+        return "".join(choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"])
+
+    assert asyncio.run(run()) == f"Trieste\n\n{UNSEARCHED}"
+    assert not any(source.requests for source in sources.values())
+
+
+def test_a_chat_that_is_cut_says_nothing_about_searches() -> None:
+    service = service_of(listening())
+    policy = ScriptedPolicy(("A title that goes on and on",), instructed=True)
+    service = replace(service, agent=replace(service.agent, policy=policy))
+    got = post(service, model="cairn-chat", max_tokens=7)
+    assert got["choices"][0]["message"]["content"] == "A title"
+    assert got["choices"][0]["finish_reason"] == "length"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """A server behind a URL: the official SDK's over streamable HTTP, and one that answers as none should."""
 
 import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pytest
 
@@ -9,6 +12,9 @@ from tests.agent.sources.live.apiserver import ApiServer, Reply, gzip_bomb, json
 from tests.agent.sources.mcp.servers import KEY, find, found, http_server, over_http, said, use
 
 SSE = "text/event-stream"
+TOOL: Final = {"name": "search", "inputSchema": {"type": "object", "properties": {"query": {"type": "string"}}}}
+FOUND: Final = {"result": {"content": [{"type": "text", "text": "found"}]}}
+REFUSED: Final = {"error": {"code": -32602, "message": "no such place"}}
 
 
 def test_a_server_is_searched_with_the_key_that_it_wants_and_many_at_once():
@@ -85,3 +91,81 @@ def test_a_server_that_says_nothing_is_a_timeout_and_one_that_no_one_serves_is_u
     with pytest.raises(SourceError, match="it cannot be reached") as caught:
         found(over_http("http://127.0.0.1:1/mcp"))
     assert caught.value.kind == "upstream"
+
+
+@dataclass
+class TwoCalls:
+    """A server that answers the query `second` while the body of its answer to `first` is on its way."""
+
+    first: tuple[int, dict[str, Any]]
+    second: tuple[int, dict[str, Any]]
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.partition("content-length:")[2].partition("\r\n")[0] or "0")
+        request: dict[str, Any] = json.loads(await reader.readexactly(length) or b"{}")
+        query = request.get("params", {}).get("arguments", {}).get("query", "")
+        if query == "second":
+            await self.begun.wait()
+        status, answer = self.reply(request, query)
+        body = json.dumps({"jsonrpc": "2.0", "id": request.get("id"), **answer}).encode() if answer else b""
+        kind = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
+        writer.write(f"HTTP/1.1 {status} Status\r\n{kind}\r\n\r\n".encode())
+        await writer.drain()
+        if query == "first":
+            self.begun.set()
+            await self.over.wait()
+        writer.write(body)
+        await writer.drain()
+        writer.close()
+
+    def reply(self, request: dict[str, Any], query: str) -> tuple[int, dict[str, Any]]:
+        match request.get("method"):
+            case "initialize":
+                version: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+                return 200, {"result": {**version, "serverInfo": {"name": "two", "version": "1"}}}
+            case "tools/list":
+                return 200, {"result": {"tools": [TOOL]}}
+            case "tools/call":
+                return self.first if query == "first" else self.second
+            case "notifications/initialized":
+                return 202, {}
+            case _:
+                return 200, {"error": {"code": -32601, "message": "no such method"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ((429, REFUSED), (200, FOUND), ("rate: papers broke off: it answered 429", "found")),
+        ((200, REFUSED), (500, REFUSED), ("bad_query: papers refused the call: no such place", "upstream: papers broke off: it answered 500")),
+        ((200, FOUND), (401, REFUSED), ("found", "auth: papers broke off: it answered 401")),
+    ],
+)  # fmt: skip
+def test_what_one_call_fails_with_is_not_what_another_one_at_the_same_time_does(
+    first: tuple[int, dict[str, Any]], second: tuple[int, dict[str, Any]], said: tuple[str, str]
+):
+    server = TwoCalls(first, second)
+
+    async def scene() -> tuple[str, str]:
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        source = over_http(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp")
+
+        async def say(query: str) -> str:
+            try:
+                return (await find(source, query))[0].text
+            except SourceError as error:
+                return f"{error.kind}: {error}"
+
+        async with asyncio.timeout(30), listener:
+            call = asyncio.create_task(say("first"))
+            other = await say("second")
+            server.over.set()
+            try:
+                return await call, other
+            finally:
+                await source.aclose()
+
+    assert asyncio.run(scene()) == said

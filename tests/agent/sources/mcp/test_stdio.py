@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -163,6 +164,15 @@ def test_a_command_that_is_not_there_is_a_sentence():
     with pytest.raises(SourceError, match=r"papers cannot be opened: .*no-such-program") as caught:
         found(stdio(["no-such-program"]))
     assert caught.value.kind == "upstream"
+
+
+def test_the_program_is_the_one_that_its_own_path_finds_as_a_script_of_windows_must_be(monkeypatch: pytest.MonkeyPatch):
+    def which(name: str, path: str | None) -> str | None:
+        return sys.executable if (name, path) == ("npx.test", "/of/it") else None
+
+    monkeypatch.setattr(shutil, "which", which)
+    source = stdio(["npx.test", *RAW[1:], "ok"], environment={"PATH": "/of/it"})
+    assert said(found(source)) == [("search", "answered by ok", "", "")]
 
 
 def test_an_error_of_the_tool_is_a_failure_that_no_second_try_would_help():
