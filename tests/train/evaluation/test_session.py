@@ -170,7 +170,11 @@ def exported(folder: Path, weights: bytes) -> Path:
 @pytest.fixture
 def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CairnSettings:
     """An agent whose model, graph and protocol are all named by their paths."""
-    monkeypatch.setattr("agent.build.agent.build_policy", lambda *_, **__: ScriptedPolicy(CountingScript()))
+
+    def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
+        return ScriptedPolicy(CountingScript())
+
+    monkeypatch.setattr("agent.build.agent.build_policy", build)
     checkpoint, graph = exported(tmp_path / "ct2", b"first"), tmp_path / "graph.sqlite"
     graph.write_bytes(b"first")
     protocol = tmp_path / "own.toml"
