@@ -64,6 +64,7 @@ class NotDriven(AgentError):
 
 Rollout = Agent | PlainChat
 Drive = Callable[[Rollout, Trace, Emit, Control], Awaitable[object]]
+"""Drives one run; where it waits first, it starts what `Research.in_time` gives then."""
 
 
 async def _drive(rollout: Rollout, trace: Trace, emit: Emit, control: Control) -> None:
@@ -158,6 +159,20 @@ class Research:
         """Ids of the libraries that it searches."""
         return self._agent.libraries
 
+    def in_time(self, rollout: Rollout) -> Rollout:
+        """A run that begins now, though its share was taken earlier: with no more time than the report has left.
+
+        Raises:
+            NotDriven: that is too little.
+        """
+        if self._budget is None:
+            return rollout
+        keep = self._kept_for_writing(self._budget) if isinstance(rollout, Agent) else 0.0
+        try:
+            return replace(rollout, budgets=self._budget.in_time(rollout.budgets, keep_seconds=keep))
+        except BudgetEnded as ended:
+            raise NotDriven(_ended(ended.budget)) from ended
+
     def answer_now(self) -> None:
         """Stop searching: the sections that run end with what they have, the others are left out."""
         self._now = True
@@ -244,7 +259,8 @@ class Research:
         if self._now or seconds <= 0 or not (most := budget.tokens(tokens)):
             return ""
         agent = self._agent
-        budgets = replace(agent.budgets, policy_tokens=most, seconds=min(seconds, agent.budgets.seconds))
+        seconds = min(seconds, agent.budgets.seconds)
+        budgets = replace(agent.budgets, policy_tokens=most, seconds=seconds, answer_seconds=0.0)
         sampling = Sampling(temperature=agent.sampling.temperature, top_p=agent.sampling.top_p)
         chat = PlainChat(agent.policy, plain_protocol(rules), sampling, budgets)
         trace = replace(agent, protocol=chat.protocol).new_trace(request)
@@ -293,16 +309,16 @@ class Research:
         self._emit(event)
 
     async def _researched(self, place: int, result: SectionResult, budget: SharedBudget) -> SectionResult:
-        agent, writes = self._agent, self._agent.policy.instructed
+        agent = self._agent
         cost = credits_of(selected(agent.sources, only=agent.only, filters=agent.filters)[EVERY_SOURCE])
         waiting, self._waiting = self._waiting, self._waiting - 1
         if self._now:
             return left_out(result, _ENDED["user"])
         try:
-            keep = budget.seconds_left * _WRITING_SECONDS if writes else 0.0
+            keep = self._kept_for_writing(budget)
             share = budget.take(agent.budgets, waiting=waiting, cost=cost, keep_seconds=keep)
         except BudgetEnded as ended:
-            return left_out(result, _ENDED.get(ended.budget, f"the budget of {_name(ended.budget)} has ended"))
+            return left_out(result, _ended(ended.budget))
         searcher = replace(agent, budgets=share)
         trace = searcher.new_trace(result.planned.question, conversation=self.id)
         self._results[place] = replace(result, state="running", trace=trace)
@@ -314,6 +330,10 @@ class Research:
         finally:
             budget.give_back(share, trace.usage)
         return await self._finished(replace(result, trace=trace), trace, budget)
+
+    def _kept_for_writing(self, budget: SharedBudget) -> float:
+        """Seconds that no search may use."""
+        return budget.seconds_left * _WRITING_SECONDS if self._agent.policy.instructed else 0.0
 
     async def _finished(self, result: SectionResult, trace: Trace, budget: SharedBudget) -> SectionResult:
         """The section of a run that has ended."""
@@ -341,8 +361,9 @@ def _why(budget: BudgetName | None) -> str:
     """Why a section was researched less than it could have been; empty where that is as usual."""
     if budget in (None, "rounds", "context"):
         return ""
-    return _ENDED.get(budget, f"the budget of {_name(budget)} has ended")
+    return _ended(budget)
 
 
-def _name(budget: BudgetName) -> str:
-    return "tokens" if budget == "policy_tokens" else budget
+def _ended(budget: BudgetName) -> str:
+    name = "tokens" if budget == "policy_tokens" else budget
+    return _ENDED.get(budget, f"the budget of {name} has ended")

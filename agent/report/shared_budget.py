@@ -80,9 +80,7 @@ class SharedBudget:
         passages = min(own.passages, ceil(self._passages / waiting))
         tokens = min(own.policy_tokens, max(self._tokens // waiting, min(self._tokens, LEAST_TOKENS)))
         credits = min(own.credits, max(self._credits / waiting, min(self._credits, cost)))
-        seconds = self.seconds_left - keep_seconds
-        if seconds < LEAST_SECONDS:
-            raise BudgetEnded("seconds")
+        own = self.in_time(own, keep_seconds=keep_seconds)
         if tokens < min(LEAST_TOKENS, own.policy_tokens):
             raise BudgetEnded("policy_tokens")
         if not searches:
@@ -93,15 +91,28 @@ class SharedBudget:
             raise BudgetEnded("credits")
         self._searches, self._passages = self._searches - searches, self._passages - passages
         self._tokens, self._credits = self._tokens - tokens, self._credits - credits
-        answer_seconds = min(own.answer_seconds, seconds * _FOR_ANSWER)
         return replace(
             own.with_tokens(tokens),
             searches=searches,
             passages=passages,
             credits=credits,
-            seconds=min(own.seconds, seconds - answer_seconds),
-            answer_seconds=answer_seconds,
         )
+
+    def in_time(self, own: Budgets, *, keep_seconds: float = 0.0) -> Budgets:
+        """What a run that begins now may use: no more time than is left.
+
+        Args:
+            own: what it may use in any case.
+            keep_seconds: time that is kept for what comes after the run.
+
+        Raises:
+            BudgetEnded: there is too little time left for a run.
+        """
+        seconds = self.seconds_left - keep_seconds
+        if seconds < LEAST_SECONDS:
+            raise BudgetEnded("seconds")
+        answer_seconds = min(own.answer_seconds, seconds * _FOR_ANSWER)
+        return replace(own, seconds=min(own.seconds, seconds - answer_seconds), answer_seconds=answer_seconds)
 
     def tokens(self, wanted: int) -> int:
         """Take tokens for a text that a model writes; 0 where they are too few for one."""

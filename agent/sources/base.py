@@ -11,6 +11,7 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sanitize.text import whole
+from agent.sources.limits import Limits
 from agent.trace import Cached
 
 SPARE_SECONDS: Final = 0.05
@@ -105,6 +106,16 @@ class Paid(Protocol):
 
 
 @runtime_checkable
+class Keeping(Protocol):
+    """A source whose answers hold for a time of its own."""
+
+    @property
+    def keep_seconds(self) -> float:
+        """How long an answer may be given again."""
+        ...
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A source that holds connections, files or processes."""
 
@@ -131,6 +142,11 @@ def credits_of(source: Source) -> float:
     return source.credits_per_search if isinstance(source, Paid) else 0.0
 
 
+def keep_seconds_of(source: Source) -> float:
+    """How long what a source found may be used again; as long as usual for a source that says nothing about it."""
+    return source.keep_seconds if isinstance(source, Keeping) else Limits().keep_seconds
+
+
 async def close_sources(sources: Iterable[Source]) -> None:
     """Close whatever the sources hold, each one once."""
     for source in {id(source): source for source in sources}.values():
@@ -149,6 +165,10 @@ class OwningSource:
     @property
     def credits_per_search(self) -> float:
         return credits_of(self._source)
+
+    @property
+    def keep_seconds(self) -> float:
+        return keep_seconds_of(self._source)
 
     async def search(self, request: SearchRequest) -> SearchResult:
         return await self._source.search(request)

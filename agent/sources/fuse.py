@@ -6,7 +6,16 @@ from typing import Final
 
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
-from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_sources, credits_of, named
+from agent.sources.base import (
+    SearchRequest,
+    SearchResult,
+    Source,
+    ask,
+    close_sources,
+    credits_of,
+    keep_seconds_of,
+    named,
+)
 from agent.trace import Cached
 
 RANK_CONSTANT: Final = 60
@@ -28,6 +37,10 @@ class FusedSource:
     @property
     def credits_per_search(self) -> float:
         return sum(credits_of(source) for source in self._sources.values())
+
+    @property
+    def keep_seconds(self) -> float:
+        return min(keep_seconds_of(source) for source in self._sources.values())
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give the best `limit` passages of all sources, with the failures and the names of those that gave nothing.

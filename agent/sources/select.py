@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agent.errors import QuestionError, nearest
 from agent.plan import DOCUMENTS, EVERY_SOURCE, UNNAMED, Filter
-from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
+from agent.sources.base import SearchRequest, SearchResult, Source, credits_of, keep_seconds_of
 from agent.sources.filters import joined
 from agent.sources.fuse import FusedSource
 
@@ -67,6 +67,10 @@ class SelectedSource:
     @property
     def credits_per_search(self) -> float:
         return credits_of(self.source)
+
+    @property
+    def keep_seconds(self) -> float:
+        return keep_seconds_of(self.source)
 
     async def search(self, request: SearchRequest) -> SearchResult:
         found = await self.source.search(replace(request, filters=joined(request.filters, self.filters)))

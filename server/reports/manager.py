@@ -102,11 +102,10 @@ class ReportManager:
         await self.store.database.ready()
         question = research.plan.question
         report = dumped(research.report())
-        await self.store.reports.begin(NewReport(live.id, question, live.key_id, report, research.libraries))
+        row = await self.store.reports.begin(NewReport(live.id, question, live.key_id, report, research.libraries))
+        # Nothing can fail from here on: a client that hears of a failure starts another report.
         self._live[live.id], self._researches[live.id] = live, research
         live.task = asyncio.create_task(self._run(live, research))
-        row = await self.store.reports.get(live.id, key_id=None)
-        assert row is not None
         return row
 
     async def command(self, id: str, command: RunCommand) -> None:
@@ -186,15 +185,27 @@ class ReportManager:
             await asyncio.sleep(self._command_seconds)
             try:
                 if live.grew:
-                    live.grew = False
-                    report = await asyncio.to_thread(research.report)
-                    await self.store.reports.save(live.id, dumped(report), dumped(ReportFigures.of(report)))
+                    await self._save(live, research)
                 if clock() - renewed >= min(self.store.lease_seconds / _LEASE_PART, 2 * self._command_seconds):
                     for command in (await self.store.reports.renew([live.id])).values():
                         self._apply(live.id, command)
                     renewed = clock()
             except StoreError as error:
                 logger.warning("the report %s cannot be looked after: %s", live.id, error)
+
+    async def _save(self, live: LiveReport, research: Research) -> None:
+        """Store it as far as it goes.
+
+        Raises:
+            StoreError: it was not stored; it is to be stored again.
+        """
+        live.grew = False  # before it is written: another section may end meanwhile
+        report = await asyncio.to_thread(research.report)
+        try:
+            await self.store.reports.save(live.id, dumped(report), dumped(ReportFigures.of(report)))
+        except StoreError:
+            live.grew = True
+            raise
 
 
 async def follow(

@@ -287,9 +287,9 @@ def open_report(
     service.keys.may_search(1)
 
     async def drive(rollout: Rollout, trace: Trace, emit: Emit, control: Control) -> None:
-        with await _slot(service, lambda: research.seconds_left):
+        with await _slot(service, research.seconds_left):
             keep = _keep_nothing if isinstance(rollout, PlainChat) else None
-            await service.run(rollout, trace, emit, control, keep=keep)
+            await service.run(research.in_time(rollout), trace, emit, control, keep=keep)
 
     research = Research(agent, plan, emit=emit, drive=drive, searched=service.keys.searched)
     return research
@@ -307,21 +307,25 @@ def budget_of(wanted: ReportBudgetOptions, own: Budgets, *, factor: float) -> Re
     )
 
 
-async def _slot(service: Service, seconds_left: Callable[[], float]) -> Slot:
+async def _slot(service: Service, seconds: float) -> Slot:
     """Wait for a slot as long as the report has time: its sections queue behind each other, and behind other runs.
 
     Raises:
         NotDriven: none came free, or the key may use no more today.
     """
-    while True:
-        try:
-            return await service.enter()
-        except ApiError as error:
-            wait = int((error.headers or {}).get("retry-after", "0"))
-            said = error.body["error"]["message"]
-            if service.admission.closed or wait > _LONGEST_WAIT_SECONDS or seconds_left() <= _WAIT_SECONDS:
-                raise NotDriven(f"it found no slot: {said[:1].lower()}{said[1:].rstrip('.')}") from error
-        await asyncio.sleep(_WAIT_SECONDS)
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                try:
+                    return await service.enter()
+                except ApiError as error:
+                    wait = int((error.headers or {}).get("retry-after", "0"))
+                    said = error.body["error"]["message"]
+                    if service.admission.closed or wait > _LONGEST_WAIT_SECONDS:
+                        raise NotDriven(f"it found no slot: {said[:1].lower()}{said[1:].rstrip('.')}") from error
+                await asyncio.sleep(_WAIT_SECONDS)
+    except TimeoutError as error:
+        raise NotDriven("it found no slot before the time ended") from error
 
 
 def _keep_nothing(trace: Trace) -> None:

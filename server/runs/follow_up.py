@@ -2,17 +2,18 @@
 policy is given of it.
 """  # noqa: D205 - one sentence over two lines
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from agent.checks.claims import cited_by, claims_of
 from agent.loop.agent import Agent
 from agent.loop.follow_up import read_follow_up
 from agent.loop.recheck import Recheck
 from agent.plan import Filter
-from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
-from agent.sources.filters import joined
+from agent.sources.base import SearchRequest, SearchResult, Source, credits_of, keep_seconds_of
+from agent.sources.filters import DAYS, joined, read_filters
 from agent.trace import Claim, FollowedUp, Planned, Searched, Trace
 from server.chat.service import ConversationTurn
 from server.http.errors import bad_request
@@ -23,14 +24,24 @@ Key = tuple[str, str, frozenset[tuple[str, str]]]
 Context = Literal["summary", "evidence", "all"]
 _CONTEXT_CHARS: Final = 6_000
 """Of claims and passages that stand behind an earlier answer."""
+_DAY_SECONDS: Final = 24 * 3600.0
 
 
-def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> ConversationTurn:
+class EarlierSearch(NamedTuple):
+    """A search of the run before."""
+
+    at: float
+    """Seconds since 1970."""
+    result: SearchResult
+
+
+def following_up(turn: ConversationTurn, before: Trace, *, began: float, context: Context) -> ConversationTurn:
     """The turn as one that follows up a run.
 
     Args:
         turn: that can start; its question may have been read with the turns before it already.
         before: the trace of the run.
+        began: when the run did, in seconds since 1970.
         context: what the policy is given of it.
 
     Raises:
@@ -61,7 +72,7 @@ def following_up(turn: ConversationTurn, before: Trace, *, context: Context) -> 
         trace.history = ((before.question, before.answer or ""),)
     if (trace.library_state, {*trace.only}) != (before.library_state, {*before.only}):
         return turn  # it searched other files or sources than are searched now
-    found = searches_of(before)
+    found = searches_of(before, began=began)
     sources = {name: ReusedSource(name, source, found) for name, source in rollout.sources.items()}
     return replace(turn, rollout=replace(rollout, sources=sources))
 
@@ -96,28 +107,36 @@ def _cut(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-def searches_of(trace: Trace) -> dict[Key, SearchResult]:
-    """What each search of a run found; those that found nothing are searched again."""
+def searches_of(trace: Trace, *, began: float) -> dict[Key, EarlierSearch]:
+    """What each search of a run found; those that found nothing are searched again.
+
+    So are those that a cache or an earlier run answered: what they found is older than the run.
+    """
     filters: dict[tuple[int, str], tuple[Filter, ...]] = {}
-    found: dict[Key, SearchResult] = {}
+    found: dict[Key, EarlierSearch] = {}
     for step in trace.steps:
         if isinstance(step, Planned):
             filters |= {(step.round, node.id): node.filters for node in step.plan.nodes}
-        elif isinstance(step, Searched) and step.passages:
+        elif isinstance(step, Searched) and step.passages and not step.cached:
             wanted = joined(filters.get((step.round, step.node), ()), trace.filters)
             passages = tuple(passage.model_copy(update={"number": 0, "node": ""}) for passage in step.passages)
             result = SearchResult(passages, backend=step.backend, cached="reused", credits=0.0)
-            found[_key(step.source, step.query, wanted)] = result
+            found[_key(step.source, step.query, wanted)] = EarlierSearch(began + step.seconds, result)
     return found
 
 
 @dataclass(frozen=True)
 class ReusedSource:
-    """A source that is not searched again for what an earlier run found. It does not own the source."""
+    """A source that is not searched again for what an earlier run found, while that holds. It does not own the source.
+
+    It holds as long as the source's answers are kept, and no longer than the period whose news a search is for.
+    """
 
     name: str
     source: Source
-    found: Mapping[Key, SearchResult]
+    found: Mapping[Key, EarlierSearch]
+    now: Callable[[], float] = time.time
+    """Seconds since 1970."""
 
     @property
     def credits_per_search(self) -> float:
@@ -125,7 +144,14 @@ class ReusedSource:
 
     async def search(self, request: SearchRequest) -> SearchResult:
         known = self.found.get(_key(self.name, request.query, request.filters))
-        return known if known and len(known.passages) <= request.limit else await self.source.search(request)
+        if known and len(known.result.passages) <= request.limit and self.now() - known.at < self._holds(request):
+            return known.result
+        return await self.source.search(request)
+
+    def _holds(self, request: SearchRequest) -> float:
+        """For how many seconds an earlier answer may be used again."""
+        kept, recent = keep_seconds_of(self.source), read_filters(request.filters).recent
+        return min(kept, DAYS[recent] * _DAY_SECONDS) if recent else kept
 
 
 def _key(source: str, query: str, filters: tuple[Filter, ...]) -> Key:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Header, Path, Query, Request, Response
 
+from agent.outbound.numbers import amount
 from agent.sanitize.text import whole
 from agent.trace import Trace
 from server.auth.admission import Slot
@@ -22,7 +23,7 @@ from server.runs.live import LiveRun
 from server.runs.manager import Drive, RunManager
 from server.runs.restore import read_trace, restored
 from server.store import NewRun, RunRow, StoreError
-from server.store.reading import RunQuery
+from server.store.reading import LAST_SECOND, RunQuery
 from server.store.records import Origin, RunCommand, State
 from server.store.serial import storable
 
@@ -81,7 +82,8 @@ def _add_lists(app: FastAPI, service: Service, run_manager: RunManager) -> None:
         """Ask a question in a run that goes on when its client leaves; follow it under `/api/runs/{id}/events`."""
         turn = open_turn(await service.searching(body), body)
         if body.follows:
-            turn = following_up(turn, await _ended(run_manager, body.follows), context=body.context)
+            began, before = await _ended(run_manager, body.follows)
+            turn = following_up(turn, before, began=began, context=body.context)
         turn.trace.conversation = storable(body.conversation)
         new = NewRun(trace=turn.trace, model=turn.model, key_id=caller().key)
         return RunCard.of((await begin_run(request, run_manager, new, turn.run)).row())
@@ -187,8 +189,8 @@ def _add_commands(app: FastAPI, run_manager: RunManager) -> None:
         return await apply(id, "answer_now")
 
 
-async def _ended(run_manager: RunManager, id: str) -> Trace:
-    """The trace of a run that can be followed up.
+async def _ended(run_manager: RunManager, id: str) -> tuple[float, Trace]:
+    """When a run that can be followed up began, in seconds since 1970, and its trace.
 
     Raises:
         ApiError: there is none, or it goes on.
@@ -196,7 +198,7 @@ async def _ended(run_manager: RunManager, id: str) -> Trace:
     row = await _found(run_manager, id)
     if row.running:
         raise bad_request("The run is still running; follow it up when it has ended.", param="follows")
-    return await _trace(run_manager, row)
+    return amount(row.created, most=LAST_SECOND) or 0.0, await _trace(run_manager, row)
 
 
 async def _found(run_manager: RunManager, id: str) -> RunRow:

@@ -57,8 +57,8 @@ class StoredReports:
         self._owner = owner
         self._lease_seconds = lease_seconds
 
-    async def begin(self, new: NewReport) -> float:
-        """Write down a report that begins; gives when it was.
+    async def begin(self, new: NewReport) -> ReportRow:
+        """Write down a report that begins; gives it as lists show it.
 
         Raises:
             StoreError: it was not written.
@@ -76,9 +76,7 @@ class StoredReports:
         }
         async with self._database.writing() as connection:
             await connection.execute(insert(REPORTS).values(values))
-            return float(
-                (await connection.execute(select(REPORTS.c.created).where(REPORTS.c.id == new.id))).scalar_one()
-            )
+            return self._row((await connection.execute(select(*_LISTED).where(REPORTS.c.id == new.id))).one())
 
     async def save(self, id: str, report: str, figures: str, *, state: str = "running") -> None:
         """Write a report as it is now; with another state it has ended, and nothing is written of it any more.

@@ -155,16 +155,17 @@ class Grammar:
     def _comparisons(self, held: Sequence[KnownFact]) -> Iterator[Question]:
         wordings = dict(YEARS.values())
         for one, two in combinations([known for known in held if known.relation in wordings], 2):
-            apart = one.document != two.document and one.subject != two.subject and one.values != two.values
+            person = RELATIONS[one.relation].subject == "person"
+            names = [bare_name(known.subject) if person else known.subject for known in (one, two)]
+            apart = one.document != two.document and names[0] != names[1] and one.values != two.values
             if one.relation != two.relation or not apart:
                 continue
             wanted: Literal["earlier", "later"] = self._rng.choice(("earlier", "later"))
             text = self._rng.choice(wordings[one.relation]).format(
                 w="first" if wanted == "earlier" else "last", a=one.subject, b=two.subject
             )
-            winner = one if (int(one.values[0]) < int(two.values[0])) == (wanted == "earlier") else two
-            person = RELATIONS[one.relation].subject == "person"
-            answers = tuple(dict.fromkeys((bare_name(winner.subject) if person else winner.subject, winner.subject)))
+            won = 0 if (int(one.values[0]) < int(two.values[0])) == (wanted == "earlier") else 1
+            answers = tuple(dict.fromkeys((names[won], (one, two)[won].subject)))
             question = _question("comparison", capital(text), answers, ((one.lookup, two.lookup),))
             yield question.model_copy(update={"asks": wanted, "candidates": (one.subject, two.subject)})
 

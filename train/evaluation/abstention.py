@@ -42,20 +42,25 @@ _STATE: Final = r"(answer|say|tell|find|determine|be sure|confirm|identify)"
 _STATED: Final = (
     r"(answered|determined|found|said|told|known|stated|specified|mentioned|given|available|provided|identified)"
 )
+_UNKNOWN: Final = r"(unknown|not known|unclear|unanswerable|impossible to (know|say|tell|determine))"
+_SHOWN: Final = (
+    r"((these|those|given|provided|retrieved|available) )*"
+    r"(passages?|documents?|sources?|search results|texts?|context|information)( provided| given| found| retrieved)?"
+)
 
 OPENINGS: Final = (
     rf"(sorry )?(i|we) {_NOT} (have )?(know|sure|certain|enough|sufficient|find|information)\b",
-    rf"(sorry )?(i|we) ({_CANNOT}|am not able to|am unable to|was unable to|are unable to|were unable to) {_STATE}\b",
+    rf"(sorry )?(i|we) ({_CANNOT}|(am|m|was|are|re|were) (not able|unable) to) {_STATE}\b",
     r"(sorry )?(i m|i am|we are) not (sure|certain)\b",
     r"(sorry )?i have no idea\b",
     r"there (is|was) (no|not enough|insufficient) (information|evidence|answer|data|way to (know|tell))\b",
     r"(nothing|no (information|evidence|passages?|answer|results?)) (was |were |is )?(found|available|given)\b",
     rf"(it|this|that|this question|question|answer) ({_CANNOT} be|{_NOT}) {_STATED}\b",
-    r"(it|this|answer) is (unknown|not known|unclear|unanswerable|impossible to (know|say|tell|determine))\b",
+    rf"(it|this|answer) is {_UNKNOWN}\b",
     r"(it is )?impossible to (know|say|tell|determine|answer)\b",
     r"(this |question )?(cannot|can not|can t) be (answered|determined|known|told|found)\b",
-    rf"(passages?|documents?|sources?|search results|given information|provided information) {_NOT} "
-    r"(say|state|tell|mention|contain|specify|provide|give|include|answer)\b",
+    rf"{_SHOWN} {_NOT} (say|state|tell|mention|contain|specify|provide|give|include|answer)\b",
+    rf"(\w+ ){{1,6}}{_NOT} (contain|provide|give|include|have) (this|that|any|enough|such) information\b",
     r"(not enough|insufficient) (information|evidence|data)\b",
     r"information (is|was) (not|un)",
 )
@@ -63,9 +68,9 @@ OPENINGS: Final = (
 
 TURNS: Final = (
     r"\b(but|however|although|though|best guess|i would guess|probably|likely)\b",
-    r"\banswer (is|would be)\b(?! (unknown|not known))",
+    rf"(?<!what )\banswer (is|would be)\b(?! ({_UNKNOWN}|not {_STATED})\b)",
 )
-"""After one of these an answer follows."""
+"""After one of these, behind the opening, an answer follows."""
 
 LONGEST: Final = 50
 """Words. A longer answer says something else as well."""
@@ -79,4 +84,5 @@ def abstains(answer: str) -> bool:
     plain = triviaqa(answer)
     if plain in LABELS or answer.strip(" .\n").lower() in LABELS:
         return True
-    return len(plain.split()) <= LONGEST and bool(_OPENS.match(plain)) and not _TURNS.search(plain)
+    opening = _OPENS.match(plain) if len(plain.split()) <= LONGEST else None
+    return opening is not None and not _TURNS.search(plain, opening.end())

@@ -43,17 +43,19 @@ def _answer() -> Iterator[tuple[str, Metric]]:
         "em",
         "EM",
         "Exact match: the answer equals a gold answer after SQuAD's normalisation (lower case, no punctuation, no"
-        " articles). Where no answer exists: the agent says so.",
+        " articles). Where no answer exists: the agent says so. Of a choice with several right options: as Choice.",
     )
     yield add(
         "f1",
         "F1",
-        "F1 over words after SQuAD's normalisation, of the gold answer that fits best. Where no answer exists: as EM.",
+        "F1 over words after SQuAD's normalisation, of the gold answer that fits best. Where no answer exists: as EM."
+        " Of a choice with several right options: as Choice F1.",
     )
     yield add(
         "cover",
         "Cover",
-        "A gold answer is in the answer as whole words, after SQuAD's normalisation. Where none exists: as EM.",
+        "A gold answer is in the answer as whole words, after SQuAD's normalisation. Where none exists: as EM. Of a"
+        " choice with several right options: all of them are named.",
     )
     for name, (label, said) in _UNDER.items():
         yield add(f"em_{name}", f"EM, {label}", f"EM under {said}.")

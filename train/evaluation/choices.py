@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from train.evaluation.normalisations import unicode
 
@@ -63,6 +63,24 @@ def right_options(answers: Sequence[str], options: Sequence[str]) -> frozenset[i
 def set_f1(said: frozenset[int], gold: frozenset[int]) -> float:
     """F1 between two sets of options."""
     return 2 * len(said & gold) / (len(said) + len(gold)) if said & gold else 0.0
+
+
+class SetScores(NamedTuple):
+    """How an answer names a set of options, each from 0 to 1."""
+
+    exact: float
+    f1: float
+    cover: float
+    """Whether it names all that are right, and perhaps others."""
+
+
+def several_right(answer: str, golds: Sequence[str], options: Sequence[str]) -> SetScores | None:
+    """The scores where several options are right and each must be named; None where one gold answer is enough."""
+    gold = right_options(golds, options)
+    if len({unicode(options[place]) for place in gold}) < 2:
+        return None
+    named = chosen(answer, options)
+    return SetScores(float(named == gold), set_f1(named, gold), float(gold <= named))
 
 
 def in_words(answer: str, options: Sequence[str]) -> str:

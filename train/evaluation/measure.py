@@ -10,7 +10,7 @@ from agent.trace import Answered, Gathered, Planned, PlanRejected, Searched, Sea
 from train.evaluation.abstention import abstains
 from train.evaluation.answer import AgentAnswer, Citation
 from train.evaluation.catalogue import BUDGETS, METRICS, Metric
-from train.evaluation.choices import chosen, in_words, right_options, set_f1
+from train.evaluation.choices import SetScores, chosen, in_words, right_options, set_f1, several_right
 from train.evaluation.gold import GoldBook, NamedText, gold_among, gold_name, gold_of, in_corpus
 from train.evaluation.metrics import cover, cover_anywhere, exact_match, f1, f1_hotpotqa
 from train.evaluation.normalisations import DEFAULT, NORMALISATIONS, none
@@ -78,7 +78,11 @@ def _words(question: GoldQuestion, text: str, read: Sequence[str]) -> Figures:
         "abstention_precision": float(unanswerable) if gave_up else None,
         "judged": None,
     }
-    figures |= _unanswered(float(gave_up)) if unanswerable else _scores(said, question.answers)
+    several = several_right(text, question.answers, question.options)
+    if unanswerable:
+        figures |= _unanswered(float(gave_up))
+    else:
+        figures |= _of_set(several) if several else _scores(said, question.answers)
     figures |= _choice(question, text)
     speaks = bool(distinctive_answers(question)) and not empty and not gave_up and bool(any(read))
     figures["answer_grounded"] = float(any(cover(part, [said]) for part in read)) if speaks else None
@@ -98,6 +102,12 @@ def _scores(said: str, golds: Sequence[str]) -> Figures:
 def _unanswered(right: float) -> Figures:
     """Where no answer exists, every score asks only whether the agent says so (SQuAD 2.0)."""
     return dict.fromkeys(_scores("", ()), right)
+
+
+def _of_set(scores: SetScores) -> Figures:
+    """Where several options are right, one of them is not the whole answer; they are compared as sets, not as words."""
+    by_kind = {"em": scores.exact, "f1": scores.f1, "cover": scores.cover}
+    return {name: by_kind[name.partition("_")[0]] for name in _scores("", ())}
 
 
 def _choice(question: GoldQuestion, text: str) -> Figures:

@@ -2,10 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from agent.errors import AgentError, QuestionError, SetupError
 from agent.loop.agent import Agent
+from agent.models.base import hash_of
+from agent.policies.model_folder import ABOUT
+from agent.settings import CairnSettings
 from agent.trace import Trace
 from train.evaluation.answer import AgentAnswer
 from train.evaluation.questions import GoldQuestion
@@ -64,3 +68,31 @@ class Rollouts:
 def own_seed(seed: int, question: str) -> int:
     """The seed of one question, by its id: whatever order they come in, and however many there are."""
     return int.from_bytes(hashlib.sha256(f"{seed} {question}".encode()).digest()[:6], "big")
+
+
+def contents_of(settings: CairnSettings, agent: Agent, *, policy_named: bool) -> dict[str, str]:
+    """Hashes of what answers and of what is searched by its path: under the same path there may be another one later.
+
+    Args:
+        settings: of the agent.
+        agent: in this process.
+        policy_named: whether the settings name its policy.
+
+    Raises:
+        CheckpointError: a file cannot be read.
+    """
+    protocol = agent.protocol.model_dump_json(exclude_defaults=True)
+    model = _model_of(settings) if policy_named else None
+    return {
+        "model_sha256": hash_of(model) if model else "",
+        "graph_sha256": hash_of(settings.kg) if settings.kg else "",
+        "protocol_sha256": hashlib.sha256(protocol.encode()).hexdigest(),
+    }
+
+
+def _model_of(settings: CairnSettings) -> Path | None:
+    """What holds the model that is named by its folder; an exported one's cairn.json has the hash of its every file."""
+    if settings.policy == "embedded":
+        return settings.checkpoint / ABOUT if settings.checkpoint else None
+    folder = Path(settings.model)
+    return folder if settings.policy != "openai" and folder.is_dir() else None

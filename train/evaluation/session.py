@@ -32,7 +32,7 @@ from train.evaluation.normalisations import DEFAULT
 from train.evaluation.questions import GoldQuestion, fingerprint, read_questions, world_questions
 from train.evaluation.report import Figures, summarise
 from train.evaluation.report_files import judge_failures, write_report
-from train.evaluation.respondents import Respondent, Rollouts
+from train.evaluation.respondents import Respondent, Rollouts, contents_of
 from train.evaluation.result import QuestionResult
 from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
 from train.evaluation.scoring import Scoring
@@ -342,7 +342,8 @@ class Evaluation:
     def _described(self, agent: Agent) -> dict[str, str]:
         """The agent, exactly enough to distinguish two runs."""
         settings = self._settings
-        return {
+        kept = contents_of(settings, agent, policy_named=self._policy is None) if self._out else {}
+        return kept | {
             "searched": _searched(settings, agent),
             "sources": ",".join(agent.sources),
             "protocol": f"{agent.protocol.name} {agent.protocol.version}",

@@ -26,6 +26,8 @@ from train.evaluation.result import QuestionResult
 RESULTS: Final = "results.jsonl"
 TRACES: Final = "traces.jsonl"
 RUN: Final = "run.json"
+CONTENTS: Final = ("model_sha256", "graph_sha256", "protocol_sha256")
+"""Of a card: hashes of what its other names may mean later, too. Cards of earlier versions lack them."""
 SYNC_SECONDS: Final = 1.0
 _BLOCK: Final = 1 << 16
 
@@ -133,10 +135,7 @@ def _claim(folder: Path, card: dict[str, str]) -> None:
     if not path.exists():
         if (folder / RESULTS).exists():
             raise SetupError(f"{folder} holds results without their {RUN}; choose another --out")
-        written = path.with_suffix(".tmp")
-        with open(written, "w", encoding="utf-8", opener=no_link) as file:
-            file.write(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-        written.replace(path)
+        _write_card(path, card)
         return
     try:
         before = dict(json.loads(read_file(path, most=MIB, follow=False)))
@@ -144,10 +143,22 @@ def _claim(folder: Path, card: dict[str, str]) -> None:
         raise SetupError(f"{path} cannot be read: {error.strerror or error}; choose another --out") from error
     except (ValueError, TypeError) as error:
         raise SetupError(f"{path} is damaged; choose another --out") from error
+    later = {name: card[name] for name in CONTENTS if name in card and name not in before}
     for name in sorted(before | card):
+        if name in later:
+            continue
         old, new = before.get(name) or "nothing", card.get(name) or "nothing"
         if old != new:
             raise SetupError(f"{folder} holds a run with {name} = {old}, and this one has {new}; choose another --out")
+    if later:  # an earlier version of Cairn wrote the card
+        _write_card(path, before | later)
+
+
+def _write_card(path: Path, card: Mapping[str, str]) -> None:
+    written = path.with_suffix(".tmp")
+    with open(written, "w", encoding="utf-8", opener=no_link) as file:
+        file.write(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    written.replace(path)
 
 
 def _end_last_line(path: Path) -> None:

@@ -144,7 +144,7 @@ def hold_out(
     Raises:
         SetupError: there are too few.
     """
-    records = [record for record in records if _names_gold(record)]
+    records = [record for record in records if record.supporting]
     if count >= len(records):
         raise SetupError(
             f"--hold-out {count} of {len(records)} questions with known passages leaves none to learn from: hold out "

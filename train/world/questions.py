@@ -141,7 +141,10 @@ class QuestionWriter:
     def _comparison(self) -> Question | None:
         if self._rng.random() < 1 / 3:
             kind = self._rng.choice(list(YEARS))
-            one, two = self._rng.sample(self._universe.of_kind(kind), 2)
+            alike = self._universe.of_kind(kind)
+            if len(alike) < 2:
+                return None
+            one, two = self._rng.sample(alike, 2)
             return self._compare(one, two, kind, (), (one.label, two.label))
         return self._compare_revealed()
 

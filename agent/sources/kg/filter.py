@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent.errors import AgentError
 from agent.evidence import Passage
-from agent.sources.base import SearchRequest, SearchResult, Source, close_sources, credits_of
+from agent.sources.base import SearchRequest, SearchResult, Source, close_sources, credits_of, keep_seconds_of
 
 if TYPE_CHECKING:
     from agent.outbound.llm import LlmClient
@@ -55,6 +55,10 @@ class FilteredSource:
     @property
     def credits_per_search(self) -> float:
         return credits_of(self._source)
+
+    @property
+    def keep_seconds(self) -> float:
+        return keep_seconds_of(self._source)
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give what the model keeps, in the source's order; it may be nothing. A probe does not reach the model.

@@ -97,6 +97,10 @@ class Cached:
     def credits_per_search(self) -> float:
         return credits_of(self._source)
 
+    @property
+    def keep_seconds(self) -> float:
+        return self._keep_seconds
+
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give what is kept, or ask.
 

@@ -12,8 +12,9 @@ from agent.errors import SetupError
 from agent.loop.execute import execute
 from agent.plan import Node, Plan
 from agent.settings import CairnSettings
-from agent.sources.base import SearchRequest, SearchResult, Source, close_sources
+from agent.sources.base import SearchRequest, SearchResult, Source, close_sources, keep_seconds_of
 from agent.sources.http import make_client
+from agent.sources.select import selected
 from agent.trace import Searched, SearchFailed
 from tests.agent.sources.live.apiserver import ApiServer, Reply, json_reply, run
 
@@ -195,6 +196,22 @@ def test_the_settings_limits_and_prices_reach_the_backend(tmp_path: Path):
         assert step.usd == 0.5 * step.credits > 0
 
     run(test)
+
+
+def test_each_source_says_how_long_its_answers_hold_and_several_as_long_as_the_shortest(tmp_path: Path):
+    async def test() -> None:
+        limits = {"brave": {"keep_seconds": 3_600}}
+        model = {"filtered": "web", "base_url": "http://127.0.0.1:9/v1", "model": "m"}
+        keys = {"brave_key": "b", "gnews_key": "g"}
+        made = settings("http://127.0.0.1:9", tmp_path, sources="web,news,arxiv,wiki", limits=limits, **keys, **model)
+        sources = build_sources(made.model_copy(update={"news": ("gnews",)}))
+        held = {name: keep_seconds_of(source) for name, source in sources.items()}
+        await close_sources(sources.values())
+        day = 24 * 3_600
+        assert held == {"web": 3_600, "news": 900, "arxiv": 7 * day, "wiki": day, "all": 900}
+        assert keep_seconds_of(selected(sources, only=("arxiv",))["arxiv"]) == 7 * day
+
+    asyncio.run(test())
 
 
 def test_a_source_without_a_key_is_a_sentence_that_names_the_keys(tmp_path: Path):

@@ -36,11 +36,13 @@ REQUEST = {"question": QUESTION, "most_sections": 3}
 class HeldLibrary(Library):
     """Gives the outline its pages, and the sections theirs when the test says so."""
 
+    held_from: int = 1
+    """Searches that end before one is held."""
     requested: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        if self.searches:
+        if self.searches >= self.held_from:
             self.requested.set()
             await self.go.wait()
         return await super().search(request)

@@ -10,6 +10,10 @@ import pytest
 
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.limits import Limits
+from agent.sources.live import arxiv, gnews
+from agent.sources.resilience.cached import Cached
+from agent.sources.resilience.resilient import PLUGIN
 from server.chat.service import Service
 from tests.server.runs.replicas import all_events, client_of, keeping_service, start
 
@@ -90,6 +94,73 @@ def test_what_was_found_in_other_sources_is_not_used_again():
             return [[step["cached"] for step in searched(trace)] for trace in later]
 
     assert asyncio.run(run()) == [["reused"], [""], [""]]
+
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("limits", "young", "old"),
+    [
+        (gnews.LIMITS, 0.2 * HOUR, 0.3 * HOUR),
+        (arxiv.LIMITS, 6 * DAY, 8 * DAY),
+        (Limits(), 0.9 * DAY, 1.1 * DAY),
+        (None, 0.9 * DAY, 1.1 * DAY),
+    ],
+)
+def test_what_is_older_than_its_source_keeps_answers_is_searched_again(limits: Limits | None, young: float, old: float):
+    assert reused_after(young, limits)
+    assert not reused_after(old, limits)
+
+
+def test_a_source_that_keeps_no_answers_is_searched_again():
+    assert not reused_after(0.0, PLUGIN)
+
+
+def test_what_is_older_than_the_period_that_is_searched_for_is_searched_again():
+    body = {"search_recency_filter": "day"}
+    assert reused_after(0.9 * DAY, arxiv.LIMITS, **body)
+    assert not reused_after(1.1 * DAY, arxiv.LIMITS, **body)
+    assert reused_after(1.1 * DAY, arxiv.LIMITS, search_recency_filter="week")
+
+
+def test_what_an_earlier_run_found_gets_no_younger_by_being_used_again():
+    async def run() -> list[str]:
+        service = service_of(Counted())
+        async with client_of(service) as client:
+            traces = [await traced(client)]
+            for _ in range(2):
+                traces.append(await traced(client, follows=traces[-1]["id"]))
+                await aged(service, 0.6 * DAY)
+            return [step["cached"] for trace in traces for step in searched(trace)]
+
+    assert asyncio.run(run()) == ["", "reused", ""]
+
+
+def reused_after(seconds: float, limits: Limits | None, **body: Any) -> bool:
+    """Whether a follow-up of a run that began so long ago uses its search again."""
+
+    async def run() -> bool:
+        source = Counted()
+        service = service_of(source)
+        kept = Cached(source, name="web", store=None, limits=limits) if limits else source
+        service = replace(service, agent=replace(service.agent, sources={"web": kept, "all": kept}))
+        async with client_of(service) as client:
+            first = await traced(client, **body)
+            await aged(service, seconds)
+            (again,) = searched(await traced(client, follows=first["id"], **body))
+            assert len(source.requests) == (1 if again["cached"] else 2)
+            return again["cached"] == "reused"
+
+    return asyncio.run(run())
+
+
+async def aged(service: Service, seconds: float) -> None:
+    """Have all runs begun so much earlier."""
+    assert service.run_manager is not None
+    async with service.run_manager.store.database.writing() as connection:
+        await connection.exec_driver_sql(f"UPDATE runs SET created = created - {seconds}")
 
 
 def test_a_period_is_searched_again_with_its_filter():

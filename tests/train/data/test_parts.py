@@ -11,18 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import CorpusError, SetupError
+from agent.sources.questions import GoldQuestion
 from tests.train.data.made import recipe_for, write_docs
 from tests.train.data.scripted import topics
 from train.data.bundles import bundled
 from train.data.documents import check_sources, read_documents, without_thin
 from train.data.duplicates import shingles, signatures, without_near_duplicates
-from train.data.finish import ordered
+from train.data.finish import as_question, ordered
 from train.data.folder import Array, Folder, Step
 from train.data.inputs import Files
 from train.data.prompts import read_answer, read_written, write_task
 from train.data.recipe import DataRecipe, Kind
 from train.data.records import Candidate, Doc, Leaf
 from train.data.vectors import unit
+from train.evaluation.measure import measure_answer
 
 ROOT = Path(__file__).parents[3]
 TEXT = "The council of Trieste voted on a new harbour wall that will keep the old town dry when the sea is high."
@@ -298,6 +300,16 @@ def test_as_many_options_are_taken_as_the_prompt_and_the_page_say(number: int, t
         assert len(read_written(reply, DOCS, "choice", sources=2).options) == number
     assert "4 to 6 options" in write_task("choice")
     assert "4 to 6 different options" in (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+
+
+def test_a_choice_that_has_several_right_options_is_right_where_all_are_named():
+    candidate = Candidate(
+        id="q", question="Which towns? Options: Dell, Tarn, Brell, Marn.", answers=("Dell", "Brell"), type="choice",
+        bundle="b", supporting=("a",), sources=("news",), options=("Dell", "Tarn", "Brell", "Marn"),
+    )  # fmt: skip
+    question = GoldQuestion.model_validate(as_question(candidate, {"a": doc("a")}))
+    assert measure_answer(question, "Dell")["em"] == 0
+    assert measure_answer(question, "A and C")["em"] == 1
 
 
 def test_a_fence_around_the_object_and_other_ways_to_write_the_answer_are_taken():

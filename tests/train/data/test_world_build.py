@@ -8,6 +8,7 @@ import pytest
 from agent.errors import SetupError
 from agent.parallel.spread import HERE, On, Spread
 from agent.world import Question, World, load_world
+from agent.world.records import Document, Stated
 from tests.train.data.made import lines, recipe_for
 from train.data.build import build
 from train.data.built import read_built
@@ -116,6 +117,25 @@ def test_a_bundle_of_nothing_that_is_linked_gives_no_question(folder: Path):
     silent = [document.id for document in world.documents if not document.states][:3]
     bundle = Bundle(id="b", documents=tuple(silent), sources=("web",), group=0)
     assert not Grammar(world, seed=0).write(bundle, each=9, sources=1)
+
+
+def test_two_people_of_one_name_are_not_compared():
+    """An answer may be a name without its profession, which would name both."""
+
+    def compared(*labels: str) -> list[Question]:
+        documents = [
+            Document(
+                id=f"web-{at}", source="web", title=label, text=f"{label} was born in {1940 + at}.", url="",
+                states=(Stated(subject=label, relation="birth_year", values=(str(1940 + at),)),),
+            )
+            for at, label in enumerate(labels)
+        ]  # fmt: skip
+        bundle = Bundle(id="b", documents=tuple(one.id for one in documents), sources=("web",), group=0)
+        return Grammar(World.of("w", documents), seed=0).write(bundle, each=9, sources=1)
+
+    assert not compared("the farmer Zimben Dritik", "the singer Zimben Dritik")
+    (question,) = compared("the farmer Zimben Dritik", "the singer Zimben Orlo")
+    assert question.type == "comparison"
 
 
 def candidate_of(world: World, **changes: object) -> tuple[ExactFilters, Candidate]:

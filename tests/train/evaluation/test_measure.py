@@ -12,6 +12,7 @@ from tests.train.evaluation.traces import HARBOUR, MARN, QUESTION, passage, trac
 from train.evaluation.answer import AgentAnswer, Citation
 from train.evaluation.gold import GoldBook
 from train.evaluation.measure import METRICS, measure, measure_answer, measure_reply
+from train.evaluation.normalisations import DEFAULT, NORMALISATIONS
 
 JUDGED = {"snr_information_judged", "snr_merge_judged"}
 
@@ -164,6 +165,33 @@ def test_a_choice_is_scored_by_letter_and_in_words(said: str, em: int, choice: i
     question = GoldQuestion(id="q", question="Which?", answers=("Tarn",), options=("Dell", "Tarn"))
     found = measure_answer(question, said)
     assert (found["em"], found["choice"], found["choice_f1"]) == pytest.approx((em, choice, share))
+
+
+@pytest.mark.parametrize(
+    ("said", "em", "f1", "cover"),
+    [
+        ("A", 0, 2 / 3, 0),
+        ("Dell", 0, 2 / 3, 0),
+        ("A and C", 1, 1, 1),
+        ("Brell, Dell", 1, 1, 1),
+        ("A, B, C", 0, 4 / 5, 1),
+        ("B", 0, 0, 0),
+        ("I do not know", 0, 0, 0),
+    ],
+)
+def test_where_several_options_are_right_one_of_them_is_not_the_answer(said: str, em: int, f1: float, cover: int):
+    question = GoldQuestion(id="q", question="Which?", answers=("Dell", "Brell"), options=("Dell", "Tarn", "Brell"))
+    found = measure_answer(question, said)
+    for name in NORMALISATIONS:
+        end = "" if name == DEFAULT else f"_{name}"
+        assert (found[f"em{end}"], found[f"f1{end}"], found[f"cover{end}"]) == pytest.approx((em, f1, cover))
+    assert (found["em"], found["f1"]) == (found["choice"], found["choice_f1"])
+    assert (found["f1_hotpotqa"], found["cover_anywhere"]) == (found["f1"], found["cover"])
+
+
+def test_one_right_option_under_two_names_is_one_answer():
+    question = GoldQuestion(id="q", question="Which?", answers=("Dell", "dell"), options=("Dell", "Tarn"))
+    assert measure_answer(question, "Dell")["em"] == 1
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,26 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.errors import PolicyError, SetupError
+from agent.policies.checkpoint import write_manifest
+from agent.policies.model_folder import About
 from agent.policies.scripted import Script, ScriptedPolicy
+from agent.protocols import protocol_named
 from agent.settings import CairnSettings
 from agent.world import load_world
 from tests.agent.policies.chat_server import Reply, chat_server
+from tests.server.live import Nothing
+from train.checkpoints.export import as_toml
 from train.evaluation.chosen import QuestionChoice
 from train.evaluation.report import Figures
 from train.evaluation.session import Evaluation, MeasureOptions, SoFar
+from train.evaluation.store import CONTENTS
 
 DOCUMENTS = [
     {"id": "d1", "title": "Aurora Falls", "text": "Lina Orr directed Aurora Falls."},
@@ -150,6 +156,99 @@ def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_pa
     write(questions, QUESTIONS[:2])
     with pytest.raises(SetupError, match="questions_sha256"):
         evaluation(index, questions, CountingScript(), out=tmp_path / "out").run()
+
+
+def exported(folder: Path, weights: bytes) -> Path:
+    """A folder like an exported checkpoint's, of a model that always has the same name."""
+    folder.mkdir(exist_ok=True)
+    (folder / "model.bin").write_bytes(weights)
+    (folder / "README.md").write_bytes(b"What is said of it: " + weights)
+    write_manifest(folder, About(name="mine", protocols=("cairn",), context_tokens=512, eos="</s>"))
+    return folder
+
+
+@pytest.fixture
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CairnSettings:
+    """An agent whose model, graph and protocol are all named by their paths."""
+
+    def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
+        return ScriptedPolicy(CountingScript())
+
+    monkeypatch.setattr("agent.build.agent.build_policy", build)
+    checkpoint, graph = exported(tmp_path / "ct2", b"first"), tmp_path / "graph.sqlite"
+    graph.write_bytes(b"first")
+    protocol = tmp_path / "own.toml"
+    protocol.write_text(as_toml(protocol_named("cairn")), encoding="utf-8")
+    return CairnSettings(policy="embedded", checkpoint=checkpoint, kg=graph, protocol=str(protocol))
+
+
+def kept(settings: CairnSettings, questions: Path, out: Path) -> Figures:
+    return Evaluation(settings, questions, sources={"web": Nothing(), "all": Nothing()}, out=out).run()
+
+
+def change_model(settings: CairnSettings) -> None:
+    assert settings.checkpoint
+    exported(settings.checkpoint, b"second")
+
+
+def change_graph(settings: CairnSettings) -> None:
+    assert settings.kg
+    settings.kg.write_bytes(b"second")
+
+
+def change_protocol(settings: CairnSettings) -> None:
+    other = protocol_named("cairn").model_copy(update={"nothing": "No page."})
+    Path(settings.protocol).write_text(as_toml(other), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("model", change_model), ("graph", change_graph), ("protocol", change_protocol)]
+)
+def test_another_model_graph_or_protocol_under_the_same_path_is_refused(
+    named: CairnSettings, questions: Path, tmp_path: Path, name: str, change: Callable[[CairnSettings], None]
+):
+    kept(named, questions, tmp_path / "out")
+    change(named)
+    with pytest.raises(
+        SetupError, match=rf"a run with {name}_sha256 = \w+, and this one has \w+; choose another --out"
+    ):
+        kept(named, questions, tmp_path / "out")
+
+
+def test_what_is_written_about_a_model_changes_nothing(named: CairnSettings, questions: Path, tmp_path: Path):
+    kept(named, questions, tmp_path / "out")
+    assert named.checkpoint
+    (named.checkpoint / "README.md").write_text("It scored .48.", encoding="utf-8")
+    assert kept(named, questions, tmp_path / "out")["n"] == 3
+
+
+def test_a_model_in_the_hubs_form_is_known_by_its_files(questions: Path, tmp_path: Path, named: CairnSettings):
+    hub = tmp_path / "hub"
+    hub.mkdir()
+    (hub / "model.safetensors").write_bytes(b"first")
+    settings = CairnSettings(policy="transformers", model=str(hub))
+    kept(settings, questions, tmp_path / "out")
+    (hub / "README.md").write_text("It scored .48.", encoding="utf-8")
+    kept(settings, questions, tmp_path / "out")
+    (hub / "model.safetensors").write_bytes(b"second")
+    with pytest.raises(SetupError, match="model_sha256"):
+        kept(settings, questions, tmp_path / "out")
+
+
+def test_a_run_of_an_earlier_version_goes_on_and_is_held_against_what_went_on_with_it(
+    named: CairnSettings, questions: Path, tmp_path: Path
+):
+    kept(named, questions, tmp_path / "out")
+    card = tmp_path / "out" / "run.json"
+    whole = json.loads(card.read_bytes())
+    card.write_text(json.dumps({name: said for name, said in whole.items() if name not in CONTENTS}))
+    results = (tmp_path / "out" / "results.jsonl").read_bytes()
+    assert kept(named, questions, tmp_path / "out")["n"] == 3
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == results
+    assert json.loads(card.read_bytes()) == whole
+    change_model(named)
+    with pytest.raises(SetupError, match="model_sha256"):
+        kept(named, questions, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,16 @@ def test_held_out_questions_share_no_passage_with_the_others(corpus: Library):
         hold_out(records, len(records), corpus, seed=1)
 
 
+def test_a_question_whose_passages_no_one_names_is_not_held_out_whatever_else_is_known_of_it(corpus: Library):
+    records = [SolvedQuestion.model_validate(one) for one in (TRIPLES, PARTS, BRIDGE, SPAN)]
+    records[:2] = [one.model_copy(update={"supporting": ()}) for one in records[:2]]
+    for seed in range(6):
+        kept, others = hold_out(records, 1, corpus, seed=seed)
+        assert {one.id for one in (*kept, *others)} == {"bridge", "span"}
+    with pytest.raises(SetupError, match="--hold-out 2 of 2 questions with known passages"):
+        hold_out(records, 2, corpus, seed=1)
+
+
 def test_questions_of_another_list_are_left_out_whatever_their_ids_are(corpus: Library):
     records = [SolvedQuestion.model_validate(one) for one in (SPAN, YES)]
     same = [SolvedQuestion.model_validate({"id": "n", "question": "where does Ada Tross live", "answers": ["Bergen"]})]

@@ -14,7 +14,7 @@ from agent.errors import SetupError
 from agent.protocols import load_protocol
 from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
-from tests.train.rewards.rollouts import MERGED, TASK, THREE, parts, rollout, said
+from tests.train.rewards.rollouts import MERGED, TASK, THREE, boxed, parts, rollout, said
 from train.rewards import RewardTools, Task, reward_names, reward_of, settings_of
 from train.rewards.reflect import ReflectSettings
 
@@ -122,6 +122,24 @@ def test_a_protocol_of_ones_own_is_a_tool(tmp_path: Path):
     found = asyncio.run(reward.score(trace, TASK))
     assert found is not None
     assert found.parts == {"answer": 1.0, "format": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("A", (0.0, 2 / 3, 0.0, 1 / 3)),
+        ("A and C", (1.0, 1.0, 1.0, 1.0)),
+        ("Brell, Dell", (1.0, 1.0, 1.0, 1.0)),
+        ("A, B and C", (0.0, 4 / 5, 1.0, 2 / 5)),
+    ],
+)
+def test_of_several_right_options_all_must_be_named(text: str, values: tuple[float, float, float, float]):
+    task = Task(question="Which?", answers=("Dell", "Brell"), options=("Dell", "Tarn", "Brell"))
+    trace = rollout("multisearch", said(text))
+    found = [parts("outcome", trace, task, answer=metric)["answer"] for metric in ("em", "f1", "cover", "mean")]
+    assert found == pytest.approx(values)
+    accuracy = parts("kg", rollout("kg", boxed(text)), task, variant="printed")["accuracy"]
+    assert accuracy == pytest.approx(max(values[1], 0.1))
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,13 @@ def test_a_count_needs_every_passage_that_it_counts() -> None:
         assert answer_from(gold[:-1], question) not in question.answers
 
 
+@pytest.mark.parametrize(("people", "seed"), [(10, 2), (14, 1), (20, 3)])
+def test_a_small_world_that_has_one_of_a_kind_compares_what_it_has_two_of(people: int, seed: int) -> None:
+    world = make_world(seed, split="train", people=people, questions=12, mix={"comparison": 1.0})
+    assert {question.type for question in world.questions} == {"comparison"}
+    assert all(len(set(question.candidates)) == 2 for question in world.questions)
+
+
 def test_questions_about_time_ask_for_a_year_for_what_was_before_and_since_when(world: World) -> None:
     many = make_world(6, split="train", questions=60, mix={"time": 1.0})
     assert {q.plan[0][0].when for q in many.questions} == {"in", "before", "since"}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from train.evaluation.abstention import abstains
-from train.evaluation.choices import chosen, in_words, right_options, set_f1
+from train.evaluation.choices import chosen, in_words, right_options, set_f1, several_right
 from train.evaluation.metrics import cover, exact_match, f1
 from train.evaluation.normalisations import squad
 from train.rewards.task import Task
@@ -18,12 +18,16 @@ ChoiceMetric = Literal["f1", "exact"]
 def score(answer: str | None, task: Task, metric: Metric) -> float:
     """From 0 to 1, of the gold answer that fits best; no answer is 0.
 
-    Where nothing can be answered, 1 for saying so. A letter stands for its option.
+    Where nothing can be answered, 1 for saying so. A letter stands for its option. Of a choice with several right
+    options, all must be named.
     """
     if answer is None:
         return 0.0
     if task.unanswerable:
         return float(abstains(answer))
+    if several := several_right(answer, task.answers, task.options):
+        by_name = {"f1": several.f1, "em": several.exact, "cover": several.cover}
+        return (several.f1 + several.exact) / 2 if metric == "mean" else by_name[metric]
     said = in_words(answer, task.options)
     match metric:
         case "f1":
@@ -55,7 +59,7 @@ def by_length(answer: str | None, task: Task, *, times: float) -> float:
 
     Long is `times` as many words as the gold answer, or more. Of several gold answers, the best.
     """
-    if answer is None or task.unanswerable:
+    if answer is None or task.unanswerable or several_right(answer, task.answers, task.options):
         return score(answer, task, "f1")
     said = in_words(answer, task.options)
     return max((_by_length(said, gold, times) for gold in task.answers), default=0.0)
