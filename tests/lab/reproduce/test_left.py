@@ -141,7 +141,9 @@ def test_a_step_that_a_training_passed_must_have_its_state_and_one_that_it_never
         add_state(tmp_path, name, step)
     assert state_at(recipe, tmp_path, 7, stopped=True) == newest(recipe, tmp_path), "it stopped in step 7"
     for stopped in (True, False):
-        with pytest.raises(SetupError, match=r"has no state of step 4, .*: remove the folder, and run the same command"):
+        with pytest.raises(
+            SetupError, match=r"has no state of step 4, .*: remove the folder, and run the same command"
+        ):
             state_at(recipe, tmp_path, 4, stopped=stopped)
     with pytest.raises(SetupError, match="no state of step 7"):
         state_at(recipe, tmp_path, 7, stopped=False)
