@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 from agent.errors import SetupError
+from agent.world import load_world
 from lab.reproduce.behaviour import BEHAVIOURS
 from lab.reproduce.design import BASELINES, MIXES, ORACLE
 from lab.reproduce.design_page import design_page, seeds_for
@@ -18,6 +19,7 @@ from lab.reproduce.protocols import protocol_of
 from lab.reproduce.real import RECIPE, Group, RealRecipe, real_arms
 from lab.reproduce.starts import start_arms
 from lab.reproduce.study import SHIPPED_RECIPE, Study, merged, read_study
+from lab.reproduce.worlds import evaluation_world
 from train.common.recipe_files import read_model
 from train.evaluation.measure import METRICS
 from train.rewards.registry import settings_of
@@ -70,6 +72,29 @@ def test_the_seeds_suffice_for_the_papers_effects_or_the_page_says_why_a_larger_
         ]
         suffice = all(number is not None and number <= len(study.seeds) for number in needed)
         assert suffice or one.larger_because, (one.name, needed)
+
+
+def test_the_rule_names_the_claims_that_lack_one_of_its_checks(tmp_path: Path):
+    (said,) = [line for line in design_page(shipped(tmp_path)).splitlines() if line.startswith("- **cannot be seen")]
+    oracle, _, start = said.partition("not all have every one: ")[2].partition(" with the oracle")
+    for kind, text in (("room", oracle), ("uncertain", start)):
+        lacking = {one.name for one in directions_of("all") if kind not in {check.kind for check in one.checks}}
+        assert lacking
+        assert {one.name for one in directions_of("all") if f"`{one.name}`" in text} == lacking
+
+
+def test_the_page_says_how_many_single_hops_rounding_leaves_in_worlds_of_several(tmp_path: Path):
+    study = shipped(tmp_path)
+    questions = load_world(evaluation_world(study, "hops", 1)).questions
+    single = sum(one.type == "chain1" for one in questions)
+    assert single > 0
+    assert f"{single} of the {len(questions)} of `hops`" in design_page(study)
+
+
+def test_a_margin_of_another_figure_than_the_papers_is_a_departure():
+    (one,) = directions_of("all", ["evidence.grpo"])
+    assert one.figures.startswith("mean F1")
+    assert "the margin is half of an effect in F1, and EM is compared" in one.departures
 
 
 def test_claims_that_cannot_be_tested_are_named_and_not_run():
