@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from agent.errors import SetupError
+from agent.cli import run as cairn
+from agent.errors import CorpusError, SetupError
 from agent.world import load_world
 from lab.reproduce.behaviour import BEHAVIOURS
 from lab.reproduce.design import BASELINES, MIXES, ORACLE
@@ -17,6 +18,7 @@ from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import PAPERS, all_arms, arms_of, directions_of, trainings
 from lab.reproduce.protocols import protocol_of
 from lab.reproduce.real import RECIPE, Group, RealRecipe, real_arms
+from lab.reproduce.run import alone
 from lab.reproduce.starts import start_arms
 from lab.reproduce.study import SHIPPED_RECIPE, Study, merged, read_study
 from lab.reproduce.worlds import evaluation_world
@@ -222,7 +224,7 @@ def test_a_job_that_another_plan_made_is_refused_and_an_interrupted_one_is_not_d
     again = Ledger(tmp_path)
     assert again.is_done("a", {"steps": 1})
     assert again.seconds("a") == 5.0
-    with pytest.raises(SetupError, match="made by another plan"):
+    with pytest.raises(SetupError, match=r"made by another plan \(a recipe, the start, --limit or the data changed\)"):
         again.is_done("a", {"steps": 2})
 
 
@@ -230,3 +232,24 @@ def test_a_damaged_ledger_is_reported(tmp_path: Path):
     (tmp_path / "ledger.json").write_text("{", encoding="utf-8")
     with pytest.raises(SetupError, match="cannot be read"):
         Ledger(tmp_path)
+
+
+@pytest.mark.parametrize("paper", ["starts", "multisearch"])
+@pytest.mark.parametrize("inside", ["", "study"])
+def test_an_out_that_is_no_folder_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], paper: str, inside: str
+):
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    out = tmp_path / "file" / inside
+    assert cairn(["reproduce", paper, "--out", str(out)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cannot be used as a folder" in said
+    assert "name another --out" in said
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_fails_while_a_study_runs_is_not_taken_for_another_study(tmp_path: Path):
+    with pytest.raises(CorpusError, match="mine"), alone(shipped(tmp_path / "out")):
+        raise CorpusError("mine")
+    with alone(shipped(tmp_path / "out")), pytest.raises(SetupError, match="another study is writing to"):
+        alone(shipped(tmp_path / "out")).__enter__()
