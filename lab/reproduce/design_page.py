@@ -178,11 +178,13 @@ def _worlds(study: Study) -> list[str]:
 
 def _left_over(worlds: Worlds) -> list[str]:
     """What rounding leaves over goes to single hops, also in worlds that are to have none."""
-    totals = {kind: worlds.questions_of(kind) for kind, mix in MIXES.items() if "chain1" not in mix}
-    single = {kind: counts_of(total, MIXES[kind])["chain1"] for kind, total in totals.items()}
-    found = ", ".join(f"{single[kind]} of the {totals[kind]} of `{kind}`" for kind in totals if single[kind])
-    said = f"Numbers are rounded down, and what is left over are single hops, which the mix does not have: {found}."
-    return [said, ""] if found else []
+    found: list[str] = []
+    for kind, mix in MIXES.items():
+        total = worlds.questions_of(kind)
+        if "chain1" not in mix and (single := counts_of(total, mix)["chain1"]):
+            found.append(f"{single} of the {total} of `{kind}`")
+    said = "Numbers are rounded down, and what is left over are single hops, which the mix does not have"
+    return [f"{said}: {', '.join(found)}.", ""] if found else []
 
 
 def _real() -> list[str]:
