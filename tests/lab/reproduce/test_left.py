@@ -22,12 +22,14 @@ from agent.sources.corpus.folder import locked
 from lab.reproduce.evaluating import ANSWERS, evaluate, read_answers
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.papers import all_arms, directions_of, trainings
+from lab.reproduce.study import Study
 from lab.reproduce.training import WEIGHTS, keep_state, newest, state_at, train
 from lab.reproduce.work import LOCKS, do
 from lab.reproduce.worlds import evaluation_world
 from tests.lab.reproduce.small import HUB, small_study
 from train.checkpoints.export import export_checkpoint
 from train.ppo.run import save_state
+from train.rl.recipe import RlRecipe
 from train.safety.manifest import hashes_of, kept_manifest
 from train.safety.rules import Collapsed
 
@@ -157,8 +159,13 @@ def test_an_interrupt_in_the_second_half_of_a_training_leaves_its_halfway_state(
 ) -> None:
     training = trainings()["multisearch-gdpo"]
     study, steps, kept = small_study(tmp_path, steps=6, points=2), count(1), list[Path | None]()
+
+    def seen(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) -> None:
+        kept.append(state)
+        keep_state(study, recipe, state, hub)
+
     monkeypatch.setattr("lab.reproduce.training.beat", lambda: raise_signal(SIGINT) if next(steps) == 4 else None)
-    monkeypatch.setattr("lab.reproduce.training.keep_state", lambda *said: (kept.append(said[2]), keep_state(*said)))
+    monkeypatch.setattr("lab.reproduce.training.keep_state", seen)
     assert train(study, training, 1) is None
     figures = train(study, training, 1) or {}
     assert figures["steps"] == next(steps) - 1 == 6
