@@ -56,7 +56,7 @@ def cut(result: QuestionResult) -> QuestionResult:
 
 def _row(way: str, results: Sequence[QuestionResult], runs: Mapping[str, Sequence[QuestionResult]]) -> RungRow:
     scored = [result for result in results if result.status == "scored"]
-    right = _values(scored, "em")
+    right = list(_shares(results, "em").values())
     searches = _values(scored, "searches")
     kept = sum(result.stopped != "bad_format" for result in scored)
     silent = sum(not result.prediction.strip() for result in scored) + len(results) - len(scored)
@@ -68,7 +68,7 @@ def _row(way: str, results: Sequence[QuestionResult], runs: Mapping[str, Sequenc
         failed=len(results) - len(scored),
         em=mean(right),
         em_interval=interval(right),
-        f1=mean(_values(scored, "f1")),
+        f1=mean(list(_shares(results, "f1").values())),
         searches=mean(searches),
         searched=sum(count > 0 for count in searches) / len(results),
         kept_format=kept / len(results),
@@ -80,9 +80,13 @@ def _row(way: str, results: Sequence[QuestionResult], runs: Mapping[str, Sequenc
 
 
 def _over(results: Sequence[QuestionResult], others: Sequence[QuestionResult]) -> tuple[float, float, float] | None:
-    mine, theirs = ({each.id: each.metrics.get("em") or 0.0 for each in some} for some in (results, others))
-    found = compare(theirs, mine)
+    found = compare(_shares(others, "em"), _shares(results, "em"))
     return (found.difference.value, found.difference.low, found.difference.high) if found else None
+
+
+def _shares(results: Sequence[QuestionResult], name: str) -> dict[str, float]:
+    """Question → its figure; 0 where it failed."""
+    return {each.id: (each.metrics.get(name) or 0.0) if each.status == "scored" else 0.0 for each in results}
 
 
 def _values(results: Sequence[QuestionResult], name: str) -> list[float]:

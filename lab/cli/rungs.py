@@ -34,6 +34,7 @@ _HEAD: Final = (
     "searched",
     "kept format",
     "no answer",
+    "failed",
     "seconds",
 )
 _INTRO: Final = (
@@ -42,8 +43,9 @@ _INTRO: Final = (
     "is; *cut* scores the same replies after the rules with which Cairn's lowest rung takes the short answer out of a "
     "sentence. *auto* is what `cairn ask` does: the rung is named behind it. EM with its 95 % interval; *over*: the "
     "difference of EM, paired by question, with its 95 % interval. *Searched*: share of questions with at least one "
-    "search. *No answer*: share that ended without one, for whatever reason. *Seconds*: the median of a question, with "
-    "{concurrency} on their way at once."
+    "search. *No answer*: share that ended without one, for whatever reason. *Failed*: questions on which the server "
+    "or a source failed; they count as wrong. *Seconds*: the median of a question, with {concurrency} on their way at "
+    "once."
 )
 
 
@@ -158,6 +160,7 @@ def _cells(row: dict[str, Any], used: dict[str, str]) -> tuple[str, ...]:
         f"{row['searched']:.0%}",
         f"{row['kept_format']:.0%}",
         f"{row['no_answer']:.1%}",
+        str(row["failed"]),
         f"{row['seconds']:.1f}",
     )
 

@@ -57,7 +57,8 @@ It answers the same questions of unseen worlds with the same room, {ROOM:,} char
 over all sources with the question, {TOP} passages or as many as fit; and from the evidence that the agent gathered \
 (`agent.rstool`), claims with their quotations. Evidence is compared with the better one of the two plain retrievals. \
 Intervals are 95 % bootstrap over the questions, differences are paired. `gold given` is the share of a question's \
-gold passages that were given or quoted from. This is the second figure of R-Search (Zhao et al., 2025) in miniature.
+gold passages that were given, as evidence by a claim under their head. This is the second figure of R-Search (Zhao \
+et al., 2025) in miniature.
 
 {worlds}"""
 

@@ -50,7 +50,7 @@ class Scored:
     """Of the bundle."""
     chars: dict[Condition, int]
     gold_given: dict[Condition, float]
-    """Share of the gold passages that stand among what was given, or are quoted there."""
+    """Share of the gold passages that were given; as evidence, by a claim under their head."""
     said: dict[Condition, str]
 
 
@@ -131,39 +131,51 @@ async def _bundles(agent: Agent, questions: Sequence[Question], show: Show) -> l
     return [task.result() for task in tasks]
 
 
-def pages_of(bundle: EvidenceBundle) -> list[ReaderPage]:
+def pages_of(bundle: EvidenceBundle) -> dict[ReaderPage, set[str]]:
     """A bundle as the reader takes it: each claim with what is quoted for it, under the source's own head.
 
     What its source does not say is left out: a reader of this kind has no way to doubt it.
+
+    Returns:
+        Page → ids of the sources that it is of.
     """
     sources = {source.number: source for source in bundle.sources}
-    pages: list[ReaderPage] = []
+    pages: dict[ReaderPage, set[str]] = {}
     for claim in bundle.claims:
         if claim.check in DOUBTED:
             continue
         cited = [sources[number] for number in claim.sources]
         for source in cited:
             words = " ".join(quote.text for quote in claim.quotes if quote.source == source.number)
-            pages.append(ReaderPage(head_of(source.source, source.date, source.title), f"{claim.text} {words}".strip()))
+            page = ReaderPage(head_of(source.source, source.date, source.title), f"{claim.text} {words}".strip())
+            pages.setdefault(page, set()).add(source.id)
         if not cited:
-            pages.append(ReaderPage("", claim.text))
-    return list(dict.fromkeys(pages))
+            pages.setdefault(ReaderPage("", claim.text), set())
+    return pages
+
+
+def evidence_given(bundle: EvidenceBundle) -> tuple[list[ReaderPage], set[str]]:
+    """The pages of a bundle that there is room for, and the ids of their sources."""
+    pages = pages_of(bundle)
+    given = whole_pages(list(pages), chars=ROOM)
+    return given, set[str]().union(*(pages[page] for page in given))
 
 
 def _scored(world: World, question: Question, bundle: EvidenceBundle, reader: TrainedReader) -> Scored:
     (plain,) = world_questions([question])
     found = world.find("all", with_history(question), limit=MOST_RETRIEVED)
+    evidence, evidence_ids = evidence_given(bundle)
     given: dict[Condition, list[ReaderPage]] = {
         "alone": [],
         "top_5": whole_pages([ReaderPage.of(p) for p in found[:TOP]], chars=ROOM),
         "as_many_as_fit": whole_pages([ReaderPage.of(p) for p in found], chars=ROOM),
-        "evidence": whole_pages(pages_of(bundle), chars=ROOM),
+        "evidence": evidence,
     }
     ids: dict[Condition, set[str]] = {
         "alone": set(),
         "top_5": {p.id for p in found[: len(given["top_5"])]},
         "as_many_as_fit": {p.id for p in found[: len(given["as_many_as_fit"])]},
-        "evidence": {source.id for source in bundle.sources},
+        "evidence": evidence_ids,
     }
     gold = set(question.supporting)
     sheets = [lay_out(with_history(question), given[name], most_words=reader.shape.most_words) for name in CONDITIONS]

@@ -74,8 +74,9 @@ def reproduce(
     from lab.reproduce.starts import start_arms
     from lab.reproduce.study import SHIPPED_RECIPE, read_study
 
-    if paper == REAL and data is None:
-        raise SetupError("real questions are not part of Cairn: name the folder of their files with --data DIR")
+    _refuse_what_has_no_use(paper, only, data, real_recipe, limit)
+    if write and data is None:
+        _refuse_to_drop_real_questions(write)
     real = RealStudy(real_recipe or RECIPE, data, limit=limit) if data else None
     study = read_study(recipe or SHIPPED_RECIPE, out, hub=start.resolve() if start else None, real=real)
     match paper:
@@ -94,6 +95,38 @@ def reproduce(
     _go(study, jobs, processes, write, starts=paper == STARTS)
 
 
+def _refuse_what_has_no_use(
+    paper: str, only: "Sequence[str] | None", data: Path | None, real_recipe: Path | None, limit: int
+) -> None:
+    """Refuse options that would change nothing.
+
+    Raises:
+        SetupError: there is one.
+    """
+    if paper == REAL and data is None:
+        raise SetupError("real questions are not part of Cairn: name the folder of their files with --data DIR")
+    if only and paper in (STARTS, REAL):
+        raise SetupError(f"--only chooses claims of a paper, and `{paper}` is run as a whole: leave it out")
+    if data is None and (limit or real_recipe):
+        name = "--limit" if limit else "--real-recipe"
+        raise SetupError(f"{name} is about real questions: name the folder of their files with --data DIR")
+
+
+def _refuse_to_drop_real_questions(folder: Path) -> None:
+    """A page is written as a whole, and without their data the answers to real questions cannot be held against a plan.
+
+    Raises:
+        SetupError: the page that is there has them.
+    """
+    from lab.reproduce.real_report import has_real_part
+
+    if has_real_part(page := folder / PAGE):
+        raise SetupError(
+            f"{page} has a part on real questions, which would be lost: name the folder of their files with "
+            "--data DIR, or write to another folder"
+        )
+
+
 def _go(study: "Study", jobs: "Sequence[Job]", processes: int, write: Path | None, *, starts: bool) -> None:
     from lab.reproduce.run import Unfinished
     from lab.reproduce.run import reproduce as go
@@ -108,24 +141,19 @@ def _go(study: "Study", jobs: "Sequence[Job]", processes: int, write: Path | Non
 
 def _taken(study: "Study", folder: Path) -> str:
     """Take what is kept beside the page, of every claim: the page has all of them."""
+    from lab.reproduce.jobs import all_jobs
     from lab.reproduce.kept import take
     from lab.reproduce.run import alone
 
     with alone(study):
-        taken = take(study, _all_jobs(study), _ledger(study), folder)
+        taken = take(study, all_jobs(study), _ledger(study), folder)
     return f"{taken} jobs taken from {folder}"
-
-
-def _all_jobs(study: "Study") -> "list[Job]":
-    from lab.reproduce.jobs import jobs_for, real_jobs
-    from lab.reproduce.papers import all_arms
-
-    return [*jobs_for(study, list(all_arms().values())), *real_jobs(study)]
 
 
 def _report(study: "Study", write: Path | None, *, starts: bool) -> None:
     """Write the page into the study's folder, and where the user wants it."""
     from lab.reproduce.findings import findings_of
+    from lab.reproduce.jobs import all_jobs
     from lab.reproduce.kept import keep
     from lab.reproduce.report import write_report
 
@@ -134,7 +162,7 @@ def _report(study: "Study", write: Path | None, *, starts: bool) -> None:
     for folder in (study.out, *([write] if write else [])):
         write_report(study, findings, folder)
     if write:
-        keep(study, _all_jobs(study), ledger, write)
+        keep(study, all_jobs(study), ledger, write)
     output().print(_measured(findings) if starts else _verdicts(findings))
     note(f"written: {study.out / PAGE}" + (f", {write / PAGE}" if write else ""))
 
@@ -173,16 +201,18 @@ def _estimate(study: "Study", jobs: "Sequence[Job]", processes: int) -> str:
 def _plan(study: "Study", jobs: "Sequence[Job]", processes: int) -> Table:
     """Each arm with its jobs, those done, and minutes of one core."""
     from lab.reproduce.jobs import minutes_by_arm
+    from lab.reproduce.ledger import core_minutes
 
     ledger = _ledger(study)
     table = Table("arm", title=Text(f"{study.recipe.name}: {len(jobs)} jobs"))
     for name in ("jobs", "done", "minutes taken", "minutes left"):
         table.add_column(name, justify="right")
-    taken = left = 0.0
+    left = 0.0
     for arm, count, done, spent, ahead in minutes_by_arm(jobs, ledger):
         table.add_row(arm, str(count), str(done), f"{spent:.1f}", f"{ahead:.1f}")
-        taken, left = taken + spent, left + ahead
-    table.caption = f"{taken:.0f} core minutes taken, {left:.0f} left: about {left / processes / 60:.1f} hours"
+        left += ahead
+    ended = [ledger.kept.jobs[job.name] for job in jobs if ledger.seconds(job.name) is not None]
+    table.caption = f"{core_minutes(ended)} taken, {left:.0f} left: about {left / processes / 60:.1f} hours"
     return table
 
 

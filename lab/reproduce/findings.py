@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from lab.reproduce.design import Side
 from lab.reproduce.evaluating import Answers, read_answers
-from lab.reproduce.jobs import jobs_of, real_jobs
+from lab.reproduce.jobs import Job, all_jobs
 from lab.reproduce.ledger import Entry, Ledger
 from lab.reproduce.papers import all_arms, directions_of
 from lab.reproduce.real import REAL
@@ -43,6 +43,7 @@ class Findings:
 
     machine: Machine
     jobs: Mapping[str, Entry]
+    """Those that are done, by this very plan."""
     rulings: Mapping[str, Ruling]
     """By direction."""
     arms: Mapping[str, ArmResult]
@@ -54,7 +55,7 @@ class Findings:
 
     def made_at(self, jobs: str) -> str:
         """A sentence: the commits at which jobs whose names begin so were begun; nothing where none says."""
-        begun = Counter(one.code for name, one in self.jobs.items() if name.startswith(jobs) and one.done and one.code)
+        begun = Counter(one.code for name, one in self.jobs.items() if name.startswith(jobs) and one.code)
         named = ", ".join(f"{commit} ({number} jobs)" for commit, number in begun.most_common())
         return f"The answers were made at {named}." if named else ""
 
@@ -69,19 +70,21 @@ def findings_of(study: Study, ledger: Ledger) -> Findings:
     Raises:
         SetupError: an answer file is damaged.
     """
-    there = _found(study, ledger)
+    done = [job for job in all_jobs(study) if ledger.has(job.name, job.plan)]
+    there = _found(study, done)
     rulings = {one.name: rule(one, there, seeds=len(study.seeds)) for one in directions_of("all")}
     arms = {name: _arm(name, answers.values()) for name, answers in there.items()}
-    real, real_arms = _real(study, ledger)
-    return Findings(ledger.kept.machine, ledger.kept.jobs, rulings, arms, there, real, real_arms)
+    real, real_arms = _real(study, done)
+    jobs = {job.name: ledger.kept.jobs[job.name] for job in done}
+    return Findings(ledger.kept.machine, jobs, rulings, arms, there, real, real_arms)
 
 
-def _real(study: Study, ledger: Ledger) -> tuple[dict[str, Ruling], dict[str, ArmResult]]:
+def _real(study: Study, done: Iterable[Job]) -> tuple[dict[str, Ruling], dict[str, ArmResult]]:
     if study.real is None:
         return {}, {}
     there: dict[str, dict[int | str, Answers]] = {}
-    for job in real_jobs(study):
-        if job.real is not None and job.real_set is not None and ledger.has(job.name, job.plan):
+    for job in done:
+        if job.real is not None and job.real_set is not None:
             answers = read_answers(study.real_folder(job.real.name, job.real_set.name))
             if answers is not None:
                 there.setdefault(job.real.name, {})[job.real_set.name] = answers
@@ -141,11 +144,11 @@ def bounds(interval: Interval) -> list[float | None]:
     return [round(value, 5) if math.isfinite(value) else None for value in values]
 
 
-def _found(study: Study, ledger: Ledger) -> Found:
-    """All answers that are there, of every seed of the study, and of this very plan."""
+def _found(study: Study, done: Iterable[Job]) -> Found:
+    """All answers that are there, of every seed of the study."""
     there: dict[str, dict[int | str, Answers]] = {}
-    for job in jobs_of(study, directions_of("all")):
-        if job.arm is not None and ledger.has(job.name, job.plan):
+    for job in done:
+        if job.arm is not None:
             answers = read_answers(study.answers_folder(job.arm.name, job.seed))
             if answers is not None:
                 there.setdefault(job.arm.name, {})[job.seed] = answers

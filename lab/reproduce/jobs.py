@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from agent.build.shipped import SMALL
 from lab.reproduce.design import DIFFICULTIES, MIXES, ORACLE, SHIPPED, START, Arm, Direction, Training
 from lab.reproduce.ledger import Ledger
-from lab.reproduce.papers import arms_of, trainings
+from lab.reproduce.papers import all_arms, arms_of, trainings
 from lab.reproduce.real import Group, RealArm, RealSet, real_arms
 from lab.reproduce.real_run import RealStudy
 from lab.reproduce.study import EVALUATED, Study
@@ -89,6 +89,11 @@ def real_jobs(study: Study) -> list[Job]:
     return [*jobs, *(_real(real, arm, one) for arm in arms for one in real.sets_of(arm))]
 
 
+def all_jobs(study: Study) -> list[Job]:
+    """All that a study has: of every arm, and of real questions where it has them."""
+    return [*jobs_for(study, list(all_arms().values())), *real_jobs(study)]
+
+
 def _index(real: RealStudy, one: RealSet) -> Job:
     plan = _documents(real, one) | _graph(one)
     return Job(f"{INDEX}/{one.name}", "index", plan, _INDEX_SECONDS, real_set=one)
@@ -139,14 +144,19 @@ def needed(waiting: Sequence[Job]) -> list[Job]:
 def left_seconds(jobs: Iterable[Job], ledger: Ledger) -> float:
     """About how long what is not done takes, on one core; by the same jobs with other seeds, where those are done."""
     jobs = list(jobs)
-    took = {job.name: seconds for job in jobs if (seconds := ledger.seconds(job.name)) is not None}
-    return sum(expected(job, took) for job in jobs if job.name not in took)
+    timed = _timed(jobs, ledger)
+    return sum(expected(job, timed) for job in jobs if ledger.seconds(job.name) is None)
 
 
-def expected(job: Job, took: dict[str, float]) -> float:
+def _timed(jobs: Iterable[Job], ledger: Ledger) -> dict[str, float]:
+    """Job → seconds, of those whose whole time is known."""
+    return {job.name: seconds for job in jobs if (seconds := ledger.timed(job.name)) is not None}
+
+
+def expected(job: Job, timed: dict[str, float]) -> float:
     """Seconds that a job takes, by those of other seeds where they are known."""
     stem = job.name.rpartition("/")[0]
-    same = [seconds for name, seconds in took.items() if stem and name.rpartition("/")[0] == stem]
+    same = [seconds for name, seconds in timed.items() if stem and name.rpartition("/")[0] == stem]
     return sum(same) / len(same) if same else job.seconds
 
 
@@ -154,11 +164,12 @@ def minutes_by_arm(jobs: Iterable[Job], ledger: Ledger) -> Iterator[tuple[str, i
     """Of each arm: name, jobs, those done, minutes that they took, minutes that are left (of one core)."""
     jobs = list(jobs)
     took = {job.name: seconds for job in jobs if (seconds := ledger.seconds(job.name)) is not None}
+    timed = _timed(jobs, ledger)
     for arm in dict.fromkeys(_arm_name(job) for job in jobs):
         own = [job for job in jobs if _arm_name(job) == arm]
         done = [job for job in own if job.name in took]
         spent = sum(took[job.name] for job in done) / 60
-        left = sum(expected(job, took) for job in own if job.name not in took) / 60
+        left = sum(expected(job, timed) for job in own if job.name not in took) / 60
         yield arm, len(own), len(done), spent, left
 
 

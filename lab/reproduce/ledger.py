@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +26,17 @@ class Entry(BaseModel):
     plan_sha256: str
     """Of everything that decides what comes out."""
     seconds: float = 0.0
-    """In all sessions that ended by themselves."""
+    """In all sessions that ended by themselves; what those took that were killed is not known."""
     sessions: int = 0
     done: bool = False
     figures: Figures = Field(default_factory=dict[str, float | str])
     code: str = ""
     """The commit that it was begun at; before 2026-11-29 it was not kept."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its seconds are all that it took: one session did it."""
+        return self.done and self.sessions <= 1
 
 
 class Kept(BaseModel):
@@ -69,7 +75,8 @@ class Ledger:
             return False
         if entry.plan_sha256 != sha256_of(plan):
             raise SetupError(
-                f"{name} in {self.path.parent} was made by another plan (a recipe, --steps or the start changed): "
+                f"{name} in {self.path.parent} was made by another plan (a recipe, the start, --limit or the data "
+                "changed): "
                 "name another --out"
             )
         return entry.done
@@ -97,6 +104,11 @@ class Ledger:
         entry = self.kept.jobs.get(name)
         return entry.seconds if entry is not None and entry.done else None
 
+    def timed(self, name: str) -> float | None:
+        """What a job took; None where it is not done, or where that is not known."""
+        entry = self.kept.jobs.get(name)
+        return entry.seconds if entry is not None and entry.is_timed else None
+
     def figures(self, name: str) -> Figures:
         entry = self.kept.jobs.get(name)
         return entry.figures if entry is not None else {}
@@ -105,6 +117,13 @@ class Ledger:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with as_a_whole(self.path) as made:
             made.write_text(self.kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def core_minutes(done: Iterable[Entry]) -> str:
+    """What jobs took: "12 core minutes", with "at least" where a session may have been killed."""
+    done = list(done)
+    minutes = sum(entry.seconds for entry in done) / 60
+    return f"{'' if all(entry.is_timed for entry in done) else 'at least '}{minutes:.0f} core minutes"
 
 
 def sha256_of(plan: Any) -> str:

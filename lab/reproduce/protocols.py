@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agent.errors import SetupError
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from train.checkpoints.export import as_toml
 from train.common.saving import as_a_whole
@@ -33,12 +34,18 @@ def changed_protocol(name: str, changes: Mapping[str, Any], *, label: str, folde
         label: ends its new name, which keeps the number of passages that a checkpoint was trained with from being put
             in again.
         folder: of the file.
+
+    Raises:
+        SetupError: the folder cannot be used.
     """
     if not changes:
         return protocol_name(name)
     own = protocol_of(name, {**changes, "name": f"{name}-{label}"})
     path = folder / f"{own.name}.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(f"{folder} cannot be used as a folder ({error.strerror}): name another --out") from error
     with as_a_whole(path) as made:
         made.write_text(as_toml(own), encoding="utf-8")
     return str(path)

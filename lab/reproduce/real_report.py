@@ -1,10 +1,20 @@
 """The part of the page about real questions."""
 
+from pathlib import Path
+from typing import Final
+
 from lab.reproduce.findings import MEANS, Findings
 from lab.reproduce.jobs import REAL_JOB
 from lab.reproduce.real import ARMS
 from lab.reproduce.tables import LABELS, checked, looked, row, verdict_of
 from lab.reproduce.verdict import Ruling
+
+_HEADING: Final = "## On real questions"
+
+
+def has_real_part(page: Path) -> bool:
+    """Whether a page that is there has a part about real questions."""
+    return page.is_file() and _HEADING in page.read_text(encoding="utf-8").splitlines()
 
 
 def real_part(findings: Findings) -> list[str]:
@@ -18,7 +28,7 @@ def real_part(findings: Findings) -> list[str]:
         if arm.name in findings.real_arms
     ]
     return [
-        "## On real questions",
+        _HEADING,
         "",
         "The shipped policy that reads English, greedy, over passages of Wikipedia. The intervals are bootstraps over "
         "questions, paired: they say what other questions would give. There is no other training to draw. "

@@ -9,7 +9,7 @@ from lab.report import dated
 from lab.reproduce.design import Arm, Paper
 from lab.reproduce.findings import KEPT, MEANS, ArmResult, Findings, as_figures
 from lab.reproduce.kept import ANSWERS_FILE
-from lab.reproduce.ledger import Entry
+from lab.reproduce.ledger import Entry, core_minutes
 from lab.reproduce.papers import PAPERS, all_arms
 from lab.reproduce.plots import curves, forest
 from lab.reproduce.real_report import real_part
@@ -81,7 +81,6 @@ def _opening(findings: Findings) -> list[str]:
     counts = {name: sum(one.verdict == name for one in ruled) for name in MARKS}
     ended = [one for one in ruled if one.verdict != "not run"]
     passed = sum(bool(one.checked) and all(check.passed for check in one.checked) for one in ended)
-    machine, took = findings.machine, sum(entry.seconds for entry in findings.jobs.values())
     rows = [
         f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {verdict_of(one)} | {_left_out(one)} | "
         f"{_on_real(findings, name)} |"
@@ -95,14 +94,14 @@ def _opening(findings: Findings) -> list[str]:
     return [
         "# Five papers in miniature",
         "",
-        "`cairn reproduce all --out runs/papers --write docs` writes this page. It tests what five papers claim on "
-        "policies of four million parameters in little worlds, by a [design](reproduction_design.md) that was fixed "
-        "before: starts, margins, checks, seeds, and the rule for verdicts. A verdict says whether a claim shows at "
-        "this size, where it could be seen at all; it says nothing against a paper. Every answer behind it is in "
+        "`cairn reproduce all --data DIR --out runs/papers --write docs` writes this page. It tests what five papers "
+        "claim on policies of four million parameters in little worlds, by a [design](reproduction_design.md) that was "
+        "fixed before: starts, margins, checks, seeds, and the rule for verdicts. A verdict says whether a claim shows "
+        "at this size, where it could be seen at all; it says nothing against a paper. Every answer behind it is in "
         f"`{ANSWERS_FILE}`, beside it.",
         "",
         f"{len(ruled)} claims: {', '.join(f'{count} {name}' for name, count in counts.items())}. The checks of "
-        f"{passed} passed. {machine.cores} cores, {took / 60:.0f} core minutes so far. "
+        f"{passed} passed. {findings.machine.cores} cores, {core_minutes(findings.jobs.values())} so far. "
         f"{findings.made_at(f'{EVALUATED}/')}".rstrip(),
         "",
         "| claim | in a sentence | in little worlds | without one seed | on real questions |",

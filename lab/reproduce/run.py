@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -58,13 +58,18 @@ def alone(study: Study) -> Generator[None]:
     """While no other process writes to the study's folder.
 
     Raises:
-        SetupError: one does.
+        SetupError: one does, or it is no folder that can be written.
     """
-    try:
-        with locked(study.out):
-            yield
-    except CorpusError as error:
-        raise SetupError(f"another study is writing to {study.out}; wait for its end, or name another --out") from error
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(study.out))
+        except CorpusError as error:
+            why = f"another study is writing to {study.out}; wait for its end, or name another --out"
+            raise SetupError(why) from error
+        except OSError as error:
+            why = f"{study.out} cannot be used as a folder ({error.strerror}): name another --out"
+            raise SetupError(why) from error
+        yield
 
 
 def is_done(study: Study, job: Job, ledger: Ledger) -> bool:

@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import save_file
 from transformers.utils import logging
 
+from agent.errors import SetupError
+from agent.policies.checkpoint import MANIFEST
 from lab.reproduce.design import Training
 from lab.reproduce.ledger import Figures
 from lab.reproduce.study import EXPORTED, Study
@@ -25,7 +27,8 @@ from train.ppo.run import PpoRun
 from train.rl.finish import figures_in
 from train.rl.recipe import RlRecipe
 from train.rl.run import RlRun
-from train.rl.states import newest_state, number_of
+from train.rl.states import newest_state, updates_of
+from train.safety.manifest import read_manifest
 from train.safety.rules import Collapsed
 from train.sft.run import SftProgress, SftRun
 
@@ -75,25 +78,69 @@ def _learn_start(process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> d
 
 
 def train(study: Study, training: Training, seed: int) -> Figures | None:
+    """Train to the end, and export the policy at every point of its curve; None where it was interrupted.
+
+    Raises:
+        SetupError: something cannot be used, or the state of a point is gone.
+    """
     recipe, folder = study.rl_recipe(training, seed), study.training_folder(training.name, seed)
-    figures: Figures = {}
     if not (folder / "hub").is_dir():
         try:
             if not _learn(recipe, folder):
                 return None
-        except Collapsed as error:
-            figures["stopped"] = str(error)
+        except Collapsed:
             keep_state(study, recipe, newest(recipe, folder), folder / "hub")
+    why = _stopped_itself(folder)
     protocols = list(recipe.protocols)
     for point in range(1, study.recipe.points):
-        step = point * recipe.steps // study.recipe.points
+        there = study.exported(training.name, seed, point=point)
+        if (there / MANIFEST).exists():  # by a session that was killed later: its states may be gone
+            continue
+        state = state_at(recipe, folder, point * recipe.steps // study.recipe.points, stopped=bool(why))
         with TemporaryDirectory(dir=folder) as made:
-            keep_state(study, recipe, newest(recipe, folder, until=step), Path(made) / "hub")
-            there = study.exported(training.name, seed, point=point)
+            keep_state(study, recipe, state, Path(made) / "hub")
             export_checkpoint(Path(made) / "hub", there, "int8", name=training.name, protocols=protocols)
     export_checkpoint(folder / "hub", folder / EXPORTED, "int8", name=training.name, protocols=protocols)
     shutil.rmtree(folder / "states", ignore_errors=True)
-    return figures | _course(folder)
+    return ({"stopped": why} if why else {}) | _course(folder)
+
+
+def _stopped_itself(folder: Path) -> str:
+    """Why a training that has ended stopped itself; empty where it came to its last step."""
+    session = read_manifest(folder).sessions[-1]
+    return session.why if session.state == "stopped" else ""
+
+
+def state_at(recipe: RlRecipe, folder: Path, step: int, *, stopped: bool) -> Path | None:
+    """The state of a training that has ended, at a step; of one that stopped itself before, its newest one.
+
+    Args:
+        recipe: of the training.
+        folder: its folder.
+        step: at which a state is saved.
+        stopped: whether it stopped itself.
+
+    Returns:
+        None where it stopped before its first state.
+
+    Raises:
+        SetupError: it passed the step, and the state is gone.
+    """
+    state, last = newest(recipe, folder, until=step), newest(recipe, folder)
+    reached = _step_of(recipe, last) if stopped else recipe.steps
+    if reached >= step > _step_of(recipe, state):
+        raise SetupError(
+            f"{folder} has no state of step {step}, which is a point of its curve: remove the folder, and run the same "
+            "command again to train once more"
+        )
+    return state
+
+
+def _step_of(recipe: RlRecipe, state: Path | None) -> int:
+    """Steps that were done when a state was saved; 0 of none."""
+    if state is None:
+        return 0
+    return run.step_of(state) if isinstance(recipe, PpoRecipe) else updates_of(state) // recipe.updates_per_step
 
 
 def newest(recipe: RlRecipe, folder: Path, *, until: int | None = None) -> Path | None:
@@ -101,13 +148,9 @@ def newest(recipe: RlRecipe, folder: Path, *, until: int | None = None) -> Path 
     is_ppo = isinstance(recipe, PpoRecipe)
     if until is None:
         return run.newest_state(folder) if is_ppo else newest_state(folder)
-    if is_ppo:
-        found = {run.step_of(path): path for path in (folder / "states").glob("step-*.pt")}
-    else:
-        found = {number_of(path): path for path in (folder / "states").glob("checkpoint-*")}
-        until *= recipe.updates_per_step
-    before = [step for step in found if step <= until]
-    return found[max(before)] if before else None
+    there = (folder / "states").glob("step-*.pt" if is_ppo else "checkpoint-*")
+    found = {step: path for path in there if (step := _step_of(recipe, path)) <= until}
+    return found[max(found)] if found else None
 
 
 def keep_state(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) -> None:
@@ -124,7 +167,11 @@ def keep_state(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) ->
 
 
 def _learn(recipe: RlRecipe, folder: Path) -> bool:
-    """Train to the end, from where an earlier session stopped; False where it was interrupted."""
+    """Train to the end, from where an earlier session stopped; False where it was interrupted.
+
+    All states are kept: every Ctrl-C saves one more, and none may take the place of one that the curve needs.
+    """
+    recipe = recipe.model_copy(update={"report": recipe.report.model_copy(update={"keep": recipe.steps})})
     is_ppo = isinstance(recipe, PpoRecipe)
     state = newest(recipe, folder)
     if state is None:

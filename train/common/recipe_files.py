@@ -79,6 +79,19 @@ def with_current_keys(said: Mapping[str, Any]) -> dict[str, Any]:
     return renamed
 
 
+def same_run(recipe: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a run goes on by either recipe: by the present names of their keys, and however many states are kept."""
+    return _deciding(recipe) == _deciding(other)
+
+
+def _deciding(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    current = with_current_keys(recipe)
+    report = current.get("report")
+    if current.get("kind") in ("rl", "ppo") and isinstance(report, Mapping):
+        current["report"] = {**cast(Mapping[str, Any], report), "keep": None}
+    return current
+
+
 def _renamed(content: Any, names: Mapping[str, str]) -> Any:
     if not names or not isinstance(content, Mapping):
         return content

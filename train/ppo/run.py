@@ -17,7 +17,7 @@ import torch
 from agent.errors import SetupError
 from train.common.interrupt import check_folder
 from train.common.precision import computes_bf16
-from train.common.recipe_files import with_current_keys
+from train.common.recipe_files import same_run
 from train.common.saving import as_a_whole
 from train.models.adapters import bare
 from train.models.causal import recompute_layers
@@ -158,7 +158,7 @@ class PpoRun:
 
     def _load(self, path: Path) -> None:
         kept = load_state(path, device=next(self._learner.policy.parameters()).device)
-        if with_current_keys(json.loads(kept["recipe"])) != self.recipe.model_dump(mode="json"):
+        if not same_run(json.loads(kept["recipe"]), self.recipe.model_dump(mode="json")):
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self._learner.policy.load_state_dict(kept["policy"])
         self._learner.load(kept["learner"])

@@ -22,7 +22,7 @@ from agent import __version__
 from agent.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.files.foreign import WHOLE_BYTES, open_file, read_file
-from train.common.recipe_files import with_current_keys
+from train.common.recipe_files import same_run
 from train.common.saving import replacing
 
 MANIFEST: Final = "manifest.json"
@@ -185,7 +185,7 @@ def _begun(
     said: dict[str, Any] = recipe.model_dump(mode="json")
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    if manifest is not None and manifest.recipe_hash != digest and with_current_keys(manifest.recipe) != said:
+    if manifest is not None and manifest.recipe_hash != digest and not same_run(manifest.recipe, said):
         if not _nothing_made(folder, manifest):
             raise SetupError(f"{folder / MANIFEST} is of another recipe: use that one, or another --out")
         manifest = None

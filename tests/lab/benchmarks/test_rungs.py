@@ -45,6 +45,18 @@ def test_a_question_that_failed_counts_as_one_without_an_answer():
     failed = result(0, "", status="failed", metrics={})
     (row,) = rows_of({"auto": [failed, result(1, "Lina Orr", right=True)]})
     assert (row.n, row.failed, row.no_answer, row.searched, row.kept_format) == (2, 1, 0.5, 0.5, 0.5)
+    assert (row.em, row.f1) == (0.5, 0.5)
+    assert row.em_interval == rows_of({"auto": [result(0, ""), result(1, "Lina Orr", right=True)]})[0].em_interval
+
+
+def test_ems_and_their_differences_agree_where_questions_failed():
+    rag = [result(at, "Lina Orr", right=True) for at in range(10)]
+    auto = [result(0, "Lina Orr", status="failed", metrics={}), *rag[1:]]
+    rows = {row.way: row for row in rows_of({RAG: auto, "auto": rag})}
+    over = rows["auto"].over_rag
+    assert over is not None
+    assert over[0] == pytest.approx(rows["auto"].em - rows[RAG].em) == pytest.approx(0.1)
+    assert rows[CUT].em == 0.9, "a reply that came to nothing is not scored by being cut"
 
 
 def test_a_reply_is_cut_by_the_rules_of_the_lowest_rung():
@@ -99,3 +111,4 @@ def test_the_command_asks_in_every_way_and_writes_one_page_of_all_runs(
     page = (tmp_path / commands_rungs.REPORT).read_text(encoding="utf-8")
     assert page.count("## small list") == 1
     assert "| auto (plain) |" in page
+    assert "| no answer | failed | seconds |" in page

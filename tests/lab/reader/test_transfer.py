@@ -8,7 +8,17 @@ from agent.rstool import bundle_of
 from agent.settings import CairnSettings
 from agent.trace import Claim, Quote
 from lab.reader.report import report, verdict
-from lab.reader.transfer import CONDITIONS, ROOM, Condition, Scored, Transfer, measure, pages_of, summarise
+from lab.reader.transfer import (
+    CONDITIONS,
+    ROOM,
+    Condition,
+    Scored,
+    Transfer,
+    evidence_given,
+    measure,
+    pages_of,
+    summarise,
+)
 from tests.agent.rstool.traces import passage, quoted, trace_of
 from tests.train.reader.test_reading import reader
 
@@ -16,6 +26,7 @@ pytestmark = pytest.mark.train
 
 ORR = passage(3, "Lina Orr is a poet. She was born in Trieste.", title="Lina Orr")
 KG = passage(4, "Trieste | country | Italy", title="", source="kg")
+DUNE = passage(5, "Dune is a novel by Frank Herbert.")
 
 
 def scored(number: int, **em: float) -> Scored:
@@ -60,6 +71,19 @@ def test_a_claim_that_cites_two_sources_is_two_pages():
     quotes = tuple(Quote(number=p.number, start=0, end=7, text=p.text[:7]) for p in (ORR, KG))
     claim = Claim(text="c", cites=(3, 4), check="close", quotes=quotes)
     assert [page.text for page in pages_of(bundle_of(trace_of([ORR, KG], [claim])))] == ["c Lina Or", "c Trieste"]
+
+
+def test_a_source_counts_as_given_only_where_a_page_of_it_was():
+    claims = [
+        quoted("Lina Orr was born in Trieste.", ORR, "She was born in Trieste."),
+        Claim(text="Trieste is in Austria.", cites=(4,), check="contradicted"),
+        quoted("long " * (ROOM // 5), DUNE, DUNE.text),
+    ]
+    bundle = bundle_of(trace_of([ORR, KG, DUNE], claims))
+    assert {source.id for source in bundle.sources} == {"web-3", "kg-4", "web-5"}
+    pages, given = evidence_given(bundle)
+    assert [page.head for page in pages] == ["web 2026-01-02 Lina Orr"]
+    assert given == {"web-3"}
 
 
 def test_evidence_is_compared_with_the_better_plain_retrieval_and_paired():

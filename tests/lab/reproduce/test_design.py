@@ -6,7 +6,9 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from agent.errors import SetupError
+from agent.cli import run as cairn
+from agent.errors import CorpusError, SetupError
+from agent.world import load_world
 from lab.reproduce.behaviour import BEHAVIOURS
 from lab.reproduce.design import BASELINES, MIXES, ORACLE
 from lab.reproduce.design_page import design_page, seeds_for
@@ -16,8 +18,10 @@ from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import PAPERS, all_arms, arms_of, directions_of, trainings
 from lab.reproduce.protocols import protocol_of
 from lab.reproduce.real import RECIPE, Group, RealRecipe, real_arms
+from lab.reproduce.run import alone
 from lab.reproduce.starts import start_arms
 from lab.reproduce.study import SHIPPED_RECIPE, Study, merged, read_study
+from lab.reproduce.worlds import evaluation_world
 from train.common.recipe_files import read_model
 from train.evaluation.measure import METRICS
 from train.rewards.registry import settings_of
@@ -70,6 +74,29 @@ def test_the_seeds_suffice_for_the_papers_effects_or_the_page_says_why_a_larger_
         ]
         suffice = all(number is not None and number <= len(study.seeds) for number in needed)
         assert suffice or one.larger_because, (one.name, needed)
+
+
+def test_the_rule_names_the_claims_that_lack_one_of_its_checks(tmp_path: Path):
+    (said,) = [line for line in design_page(shipped(tmp_path)).splitlines() if line.startswith("- **cannot be seen")]
+    oracle, _, start = said.partition("not all have every one: ")[2].partition(" with the oracle")
+    for kind, text in (("room", oracle), ("uncertain", start)):
+        lacking = {one.name for one in directions_of("all") if kind not in {check.kind for check in one.checks}}
+        assert lacking
+        assert {one.name for one in directions_of("all") if f"`{one.name}`" in text} == lacking
+
+
+def test_the_page_says_how_many_single_hops_rounding_leaves_in_worlds_of_several(tmp_path: Path):
+    study = shipped(tmp_path)
+    questions = load_world(evaluation_world(study, "hops", 1)).questions
+    single = sum(one.type == "chain1" for one in questions)
+    assert single > 0
+    assert f"{single} of the {len(questions)} of `hops`" in design_page(study)
+
+
+def test_a_margin_of_another_figure_than_the_papers_is_a_departure():
+    (one,) = directions_of("all", ["evidence.grpo"])
+    assert one.figures.startswith("mean F1")
+    assert "the margin is half of an effect in F1, and EM is compared" in one.departures
 
 
 def test_claims_that_cannot_be_tested_are_named_and_not_run():
@@ -197,7 +224,7 @@ def test_a_job_that_another_plan_made_is_refused_and_an_interrupted_one_is_not_d
     again = Ledger(tmp_path)
     assert again.is_done("a", {"steps": 1})
     assert again.seconds("a") == 5.0
-    with pytest.raises(SetupError, match="made by another plan"):
+    with pytest.raises(SetupError, match=r"made by another plan \(a recipe, the start, --limit or the data changed\)"):
         again.is_done("a", {"steps": 2})
 
 
@@ -205,3 +232,24 @@ def test_a_damaged_ledger_is_reported(tmp_path: Path):
     (tmp_path / "ledger.json").write_text("{", encoding="utf-8")
     with pytest.raises(SetupError, match="cannot be read"):
         Ledger(tmp_path)
+
+
+@pytest.mark.parametrize("paper", ["starts", "multisearch"])
+@pytest.mark.parametrize("inside", ["", "study"])
+def test_an_out_that_is_no_folder_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], paper: str, inside: str
+):
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    out = tmp_path / "file" / inside
+    assert cairn(["reproduce", paper, "--out", str(out)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cannot be used as a folder" in said
+    assert "name another --out" in said
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_fails_while_a_study_runs_is_not_taken_for_another_study(tmp_path: Path):
+    with pytest.raises(CorpusError, match="mine"), alone(shipped(tmp_path / "out")):
+        raise CorpusError("mine")
+    with alone(shipped(tmp_path / "out")), pytest.raises(SetupError, match="another study is writing to"):
+        alone(shipped(tmp_path / "out")).__enter__()

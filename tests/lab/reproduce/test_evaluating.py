@@ -1,7 +1,9 @@
 """What is particular about an arm: the oracle, protocols of its own, worlds of a kind."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
@@ -10,8 +12,9 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 from agent.trace import Evidenced, Merged, Planned, Trace
 from agent.trace.io import read_traces
 from agent.world import load_world
+from agent.world.difficulty import Difficulty
 from lab.reproduce.behaviour import behaviour
-from lab.reproduce.design import ORACLE, SHIPPED, Arm, WorldKind
+from lab.reproduce.design import MIXES, ORACLE, SHIPPED, Arm, WorldKind
 from lab.reproduce.evaluating import evaluate
 from lab.reproduce.papers import trainings
 from lab.reproduce.protocols import changed_protocol, protocol_name
@@ -91,6 +94,37 @@ def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tm
     assert first == again
     assert load_world(first).documents != load_world(other).documents
     assert {question.type for question in load_world(first).questions} >= {"known", "chain1"}
+
+
+@pytest.mark.parametrize("kind", get_args(WorldKind))
+def test_a_world_that_is_there_is_not_made_again(tmp_path: Path, kind: WorldKind):
+    card = evaluation_world(study := small_study(tmp_path, questions=20), kind, 1) / "world.json"
+    before = card.stat()
+    assert evaluation_world(study, kind, 1) == card.parent
+    assert (card.stat().st_ino, card.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"seed": 8}, {"people": 41}, {"questions": 5}, {"difficulty": Difficulty(noise=0.5)}, {"list_people": 61}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_the_world_of_another_recipe_is_made_again(tmp_path: Path, changed: dict[str, Any]):
+    study = small_study(tmp_path)
+    worlds = study.recipe.worlds.model_copy(update=changed)
+    other = replace(study, recipe=study.recipe.model_copy(update={"worlds": worlds}))
+    there = load_world(evaluation_world(study, "plain", 1))
+    made = load_world(evaluation_world(other, "plain", 1))
+    elsewhere = load_world(evaluation_world(replace(other, out=tmp_path / "elsewhere"), "plain", 1))
+    assert (made.documents, made.questions) == (elsewhere.documents, elsewhere.questions)
+    assert (made.questions == there.questions) == ("list_people" in changed)
+
+
+def test_a_world_of_another_mix_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    study = small_study(tmp_path)
+    evaluation_world(study, "plain", 1)
+    monkeypatch.setitem(MIXES, "plain", {"choice": 1.0})
+    assert {one.type for one in load_world(evaluation_world(study, "plain", 1)).questions} == {"choice"}
 
 
 @pytest.mark.parametrize("kind", ["plain", "hard", "hops"])

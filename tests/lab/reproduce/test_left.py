@@ -4,7 +4,9 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from signal import SIGINT, raise_signal
 from time import sleep
 
 import pytest
@@ -15,15 +17,21 @@ import torch
 from safetensors.torch import load, save
 
 import agent
+from agent.errors import SetupError
 from agent.sources.corpus.folder import locked
 from lab.reproduce.evaluating import ANSWERS, evaluate, read_answers
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.papers import all_arms, directions_of, trainings
-from lab.reproduce.training import WEIGHTS, keep_state, newest
+from lab.reproduce.study import Study
+from lab.reproduce.training import WEIGHTS, keep_state, newest, state_at, train
 from lab.reproduce.work import LOCKS, do
 from lab.reproduce.worlds import evaluation_world
 from tests.lab.reproduce.small import HUB, small_study
+from train.checkpoints.export import export_checkpoint
 from train.ppo.run import save_state
+from train.rl.recipe import RlRecipe
+from train.safety.manifest import hashes_of, kept_manifest
+from train.safety.rules import Collapsed
 
 pytestmark = pytest.mark.train
 
@@ -35,6 +43,14 @@ def weights_of(hub: Path) -> dict[str, torch.Tensor]:
 def moved() -> dict[str, torch.Tensor]:
     """Weights that are not those of the start."""
     return {name: tensor + 1 for name, tensor in weights_of(HUB).items()}
+
+
+def add_state(folder: Path, name: str, step: int) -> None:
+    """An empty one, of a training of this name."""
+    if name == "evidence-ppo":
+        save_state(folder, step, {}, keep=9)
+    else:
+        (folder / "states" / f"checkpoint-{step}").mkdir(parents=True)
 
 
 def hear(*said: object) -> None:
@@ -111,13 +127,66 @@ def test_a_readers_answers_are_kept_in_each_condition(tmp_path: Path) -> None:
 def test_a_point_of_a_curve_is_the_newest_state_until_then(tmp_path: Path, name: str) -> None:
     recipe = small_study(tmp_path).rl_recipe(trainings()[name], 1)
     for step in (2, 4):
-        if name == "evidence-ppo":
-            save_state(tmp_path, step, {}, keep=2)
-        else:
-            (tmp_path / "states" / f"checkpoint-{step}").mkdir(parents=True)
+        add_state(tmp_path, name, step)
     found = [newest(recipe, tmp_path, until=step) for step in (1, 2, 3, 4)]
     assert found[0] is None
     assert found[1] == found[2] != found[3] == newest(recipe, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["multisearch-gdpo", "evidence-ppo"])
+def test_a_step_that_a_training_passed_must_have_its_state_and_one_that_it_never_reached_need_not(
+    tmp_path: Path, name: str
+) -> None:
+    recipe = small_study(tmp_path, steps=8, points=2).rl_recipe(trainings()[name], 1)
+    assert state_at(recipe, tmp_path, 4, stopped=True) is None
+    for step in (3, 6):
+        add_state(tmp_path, name, step)
+    assert state_at(recipe, tmp_path, 7, stopped=True) == newest(recipe, tmp_path), "it stopped in step 7"
+    for stopped in (True, False):
+        with pytest.raises(
+            SetupError, match=r"has no state of step 4, .*: remove the folder, and run the same command"
+        ):
+            state_at(recipe, tmp_path, 4, stopped=stopped)
+    with pytest.raises(SetupError, match="no state of step 7"):
+        state_at(recipe, tmp_path, 7, stopped=False)
+    add_state(tmp_path, name, 4)
+    assert state_at(recipe, tmp_path, 4, stopped=False) == newest(recipe, tmp_path, until=5)
+
+
+@pytest.mark.slow
+def test_an_interrupt_in_the_second_half_of_a_training_leaves_its_halfway_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = trainings()["multisearch-gdpo"]
+    study, steps, kept = small_study(tmp_path, steps=6, points=2), count(1), list[Path | None]()
+
+    def seen(study: Study, recipe: RlRecipe, state: Path | None, hub: Path) -> None:
+        kept.append(state)
+        keep_state(study, recipe, state, hub)
+
+    monkeypatch.setattr("lab.reproduce.training.beat", lambda: raise_signal(SIGINT) if next(steps) == 4 else None)
+    monkeypatch.setattr("lab.reproduce.training.keep_state", seen)
+    assert train(study, training, 1) is None
+    figures = train(study, training, 1) or {}
+    assert figures["steps"] == next(steps) - 1 == 6
+    assert [path.name for path in kept if path] == ["checkpoint-3"]
+
+
+def test_what_a_killed_session_exported_stays_as_it_is_and_so_does_why_a_training_stopped(tmp_path: Path) -> None:
+    study, training = small_study(tmp_path, steps=2, points=2), trainings()["multisearch-gdpo"]
+    folder = study.training_folder(training.name, 1)
+    recipe = study.rl_recipe(training, 1)
+    with pytest.raises(Collapsed), kept_manifest(folder, recipe=recipe, seeds={}):
+        raise Collapsed("the policy writes noise")
+    shutil.copytree(HUB, folder / "hub")
+    (folder / "hub" / WEIGHTS).write_bytes(save(moved()))
+    halfway = study.exported(training.name, 1, point=1)
+    protocols = list(recipe.protocols)
+    export_checkpoint(folder / "hub", halfway, "int8", name=training.name, protocols=protocols)
+    before = hashes_of(halfway)
+    assert train(study, training, 1) == {"stopped": "the policy writes noise", "steps": 0.0}
+    assert hashes_of(halfway) == before
+    assert (study.exported(training.name, 1) / "cairn.json").exists()
 
 
 def test_a_plan_has_the_content_of_files_and_not_their_place(tmp_path: Path) -> None:

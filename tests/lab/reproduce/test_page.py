@@ -4,12 +4,14 @@ import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 from lab.reproduce.findings import Findings, findings_of
+from lab.reproduce.jobs import all_jobs, left_seconds, minutes_by_arm
 from lab.reproduce.ledger import Ledger
 from lab.reproduce.papers import directions_of
 from lab.reproduce.report import write_report
@@ -18,6 +20,8 @@ from lab.reproduce.study import Study
 from tests.lab.reproduce.small import keep, small_study
 
 pytestmark = pytest.mark.train
+
+TRAINED: Final = "trained/kg-outcome/1"
 
 
 def found(study: Study) -> Findings:
@@ -121,3 +125,48 @@ def test_what_another_plan_made_is_not_shown(tmp_path: Path):
     worlds = study.recipe.worlds.model_copy(update={"people": 41})
     other = replace(study, recipe=study.recipe.model_copy(update={"worlds": worlds}))
     assert found(other).rulings["kg.graph"].verdict == "not run"
+
+
+def keep_training(study: Study, plan: Any, reward: tuple[float, float], *, code: str) -> None:
+    """What is written down of a training that is done by a plan; it took ten minutes."""
+    ledger = Ledger(study.out)
+    ledger.begin(TRAINED, plan)
+    ledger.kept.jobs[TRAINED].code = code
+    ledger.end(TRAINED, 600.0, {"reward_first": reward[0], "reward_last": reward[1]})
+
+
+def test_rewards_minutes_and_commits_are_of_this_plan_alone(tmp_path: Path):
+    study = small_study(tmp_path)
+    keep_training(study, {"another": "plan"}, (0.1, 0.9), code="abc123")
+    page = page_of(study, tmp_path)
+    assert "0.10 → 0.90" not in page
+    assert ", 0 core minutes so far." in page
+    assert found(study).made_at("trained/") == ""
+    plan = next(job.plan for job in all_jobs(study) if job.name == TRAINED)
+    (study.out / "ledger.json").unlink()
+    keep_training(study, plan, (0.1, 0.9), code="abc123")
+    page = page_of(study, tmp_path)
+    assert "0.10 → 0.90" in page
+    assert ", 10 core minutes so far." in page
+    assert "abc123 (1 jobs)" in found(study).made_at("trained/")
+
+
+def test_minutes_are_a_lower_bound_where_a_session_may_have_been_killed(tmp_path: Path):
+    study = small_study(tmp_path)
+    plan = next(job.plan for job in all_jobs(study) if job.name == TRAINED)
+    Ledger(study.out).begin(TRAINED, plan)
+    keep_training(study, plan, (0.1, 0.9), code="abc123")
+    assert ", at least 10 core minutes so far." in page_of(study, tmp_path)
+
+
+def test_what_is_left_is_estimated_by_jobs_that_one_session_did(tmp_path: Path):
+    study = small_study(tmp_path, seeds=4)
+    jobs = [job for job in all_jobs(study) if job.name.rpartition("/")[0] == TRAINED.rpartition("/")[0]]
+    ledger = Ledger(study.out)
+    for job, seconds, sessions in zip(jobs, (300.0, 500.0, 8.0), (1, 1, 2), strict=False):
+        for _ in range(sessions):
+            ledger.begin(job.name, job.plan)
+        ledger.end(job.name, seconds, {})
+    assert left_seconds(jobs, ledger) == 400
+    assert list(minutes_by_arm(jobs, ledger)) == [("trained/kg-outcome", 4, 3, pytest.approx(808 / 60), 400 / 60)]
+    assert left_seconds(jobs[2:], ledger) == jobs[3].seconds, "of none is it known"

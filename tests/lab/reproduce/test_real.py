@@ -25,6 +25,7 @@ from lab.reproduce.papers import PAPERS, directions_of
 from lab.reproduce.real import ARMS, REAL, RECIPE, RealRecipe, real_arms
 from lab.reproduce.real_report import real_part
 from lab.reproduce.real_run import RealStudy, build, graph_of
+from lab.reproduce.report import write_report
 from lab.reproduce.study import CHECKPOINTS, Study, read_study
 from lab.reproduce.verdict import over_questions
 from tests.lab.reproduce.small import HUB, write_recipes
@@ -109,6 +110,40 @@ def test_files_that_are_not_in_the_data_folder_are_named(tmp_path: Path):
     with pytest.raises(SetupError, match=r"has no questions\.jsonl"):
         RealStudy(tmp_path / "real.toml", tmp_path / "elsewhere")
     assert cairn(["reproduce", "real", "--out", str(tmp_path / "out")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["starts", "--only", "kg.graph"], "--only chooses claims of a paper, and `starts` is run as a whole"),
+        (["real", "--data", "DATA", "--only", "kg.graph"], "--only chooses claims of a paper, and `real` is run"),
+        (["all", "--limit", "5"], "--limit is about real questions: name the folder of their files with --data DIR"),
+        (["kg", "--real-recipe", "x.toml"], "--real-recipe is about real questions: name the folder"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+):
+    real_study(tmp_path)
+    words = [str(tmp_path) if word == "DATA" else word for word in words]
+    assert cairn(["reproduce", *words, "--out", str(tmp_path / "out"), "--dry-run"]) == 1
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_page_with_real_questions_is_not_written_without_their_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    study, docs = study_with(tmp_path), tmp_path / "docs"
+    write_report(study, findings_of(study, Ledger(study.out)), docs)
+    before = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
+    words = ["reproduce", "starts", "--recipe", str(tmp_path / "study.toml"), "--start", str(HUB)]
+    assert cairn([*words, "--out", str(tmp_path / "out"), "--write", str(docs)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "has a part on real questions, which would be lost" in said
+    assert "--data DIR" in said
+    assert not (study.out / "ledger.json").exists(), "it is refused before anything runs"
+    assert {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()} == before
+    assert "--data DIR" in next(line for line in before[docs / "reproduction.md"].decode().splitlines() if "`" in line)
 
 
 def test_a_limit_leaves_the_first_questions(tmp_path: Path):

@@ -143,6 +143,21 @@ def test_a_run_whose_manifest_has_the_previous_names_goes_on(tmp_path: Path):
         pass
 
 
+def test_a_run_goes_on_however_many_states_are_kept(tmp_path: Path):
+    recipe = read_rl_recipe(ROOT / "train/recipes/tiny_grpo.toml")
+    with kept_manifest(tmp_path, recipe=recipe, seeds={}):
+        pass
+    more = recipe.report.model_copy(update={"keep": recipe.report.keep + 1})
+    with kept_manifest(tmp_path, recipe=recipe.model_copy(update={"report": more}), seeds={}):
+        pass
+    seldom = more.model_copy(update={"save_every_steps": 7})
+    with (
+        pytest.raises(SetupError, match="another recipe"),
+        kept_manifest(tmp_path, recipe=recipe.model_copy(update={"report": seldom}), seeds={}),
+    ):
+        pass
+
+
 def test_a_distillation_of_an_earlier_version_has_the_same_recipe():
     assert with_current_keys({"kind": "distill", "asked": {"policy": "openai"}}) == {
         "kind": "distill",

@@ -128,7 +128,9 @@ def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(
 
     assert not PpoRun(given, tmp_path / "parts").go(stop)
     assert read_manifest(tmp_path / "parts").state == "interrupted"
-    assert PpoRun(given, tmp_path / "parts").go(quiet, resume=True)
+    all_kept = given.model_copy(update={"report": given.report.model_copy(update={"keep": 3})})
+    assert PpoRun(all_kept, tmp_path / "parts").go(quiet, resume=True)
+    assert len(list((tmp_path / "parts" / "states").iterdir())) == 3
     whole, parts = weights(tmp_path / "whole" / "hub"), weights(tmp_path / "parts" / "hub")
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     steps = (tmp_path / "parts" / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
