@@ -13,17 +13,12 @@ RANK_CONSTANT: Final = 60
 
 
 class FusedSource:
-    """Several sources as one. It answers as long as one of them does."""
+    """Several sources as one. One that needs longer than the caller waits is left out of an answer."""
 
-    def __init__(self, sources: Mapping[str, Source], *, seconds: float = 10.0) -> None:
-        """Fuse `sources`; one that needs longer than `seconds` is left out of an answer.
-
-        Ten seconds are three turns in arXiv's queue: a plan with three queries still hears from it.
-        """
+    def __init__(self, sources: Mapping[str, Source]) -> None:
         if not sources:
             raise ValueError("there is no source to fuse")
         self._sources = dict(sources)
-        self._seconds = seconds
 
     @property
     def credits_per_search(self) -> float:
@@ -60,7 +55,7 @@ class FusedSource:
 
     async def _ask(self, source: Source, request: SearchRequest) -> SearchResult | SourceError:
         try:
-            return await ask(source, request, seconds=self._seconds)
+            return await ask(source, request, seconds=request.seconds_left)
         except SourceError as error:
             return error
 
