@@ -18,11 +18,11 @@ class FusedSource:
     def __init__(self, sources: Mapping[str, Source]) -> None:
         if not sources:
             raise ValueError("there is no source to fuse")
-        self._sources = dict(sources)
+        self.parts: Final[Mapping[str, Source]] = dict(sources)
 
     @property
     def credits_per_search(self) -> float:
-        return sum(credits_of(source) for source in self._sources.values())
+        return sum(credits_of(source) for source in self.parts.values())
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give the best `limit` passages of all sources, with the failures and the names of those that gave nothing.
@@ -31,8 +31,8 @@ class FusedSource:
             SourceError: every source failed.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(source, request)) for source in self._sources.values()]
-        answers = dict(zip(self._sources, (task.result() for task in tasks), strict=True))
+            tasks = [group.create_task(self._ask(source, request)) for source in self.parts.values()]
+        answers = dict(zip(self.parts, (task.result() for task in tasks), strict=True))
         failed = {name: answer for name, answer in answers.items() if isinstance(answer, SourceError)}
         found = {name: answer for name, answer in answers.items() if isinstance(answer, SearchResult)}
         failures = tuple(failure for name in answers for failure in _failures(name, answers[name]))
@@ -51,7 +51,7 @@ class FusedSource:
         )
 
     async def aclose(self) -> None:
-        await close_sources(self._sources.values())
+        await close_sources(self.parts.values())
 
     async def _ask(self, source: Source, request: SearchRequest) -> SearchResult | SourceError:
         try:

@@ -27,9 +27,14 @@ def distinct(sources: Mapping[str, Source]) -> tuple[str, ...]:
 
 
 def fused(sources: Mapping[str, Source], names: Sequence[str]) -> Source:
-    """Those sources as one."""
-    different = {name: sources[name] for name in names}
-    return FusedSource(different) if len(different) > 1 else next(iter(different.values()))
+    """Those sources as one. Of what is fused already each part counts for itself, and the same part once."""
+    parts: dict[str, Source] = {}
+    for name in names:
+        source = sources[name]
+        for own, part in (source.parts if isinstance(source, FusedSource) else {name: source}).items():
+            if all(part is not other for other in parts.values()):
+                parts[f"{name}/{own}" if own in parts else own] = part
+    return FusedSource(parts) if len(parts) > 1 else next(iter(parts.values()))
 
 
 def choose(sources: Mapping[str, Source], names: Collection[str]) -> dict[str, Source]:
