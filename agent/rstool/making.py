@@ -116,7 +116,9 @@ def _tried(trace: Trace) -> Iterator[Attempt]:
     for step in trace.steps:
         match step:
             case Searched():
-                yield Attempt(round=step.round, source=step.source, query=step.query, found=len(step.passages))
+                yield Attempt(
+                    round=step.round, source=step.source, query=step.query, found=len(step.passages), lost=step.lost
+                )
             case SearchFailed():
                 yield Attempt(
                     round=step.round,

@@ -28,7 +28,7 @@ class FusedSource:
         """Give the best `limit` passages of all sources, with the failures and the names of those that gave nothing.
 
         Raises:
-            SourceError: every source failed.
+            SourceError: nothing was found, and a source failed: it might have found what the others do not have.
         """
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._ask(source, request)) for source in self.parts.values()]
@@ -36,16 +36,20 @@ class FusedSource:
         failed = {name: answer for name, answer in answers.items() if isinstance(answer, SourceError)}
         found = {name: answer for name, answer in answers.items() if isinstance(answer, SearchResult)}
         failures = tuple(failure for name in answers for failure in _failures(name, answers[name]))
-        if not found:
-            why = "; ".join(named(name, error) for name, error in failed.items())
-            raise SourceError(why, kind=next(iter(failed.values())).kind, failures=failures)
+        credits = sum(answer.credits or 0.0 for answer in answers.values())
+        usd = sum(answer.usd for answer in answers.values())
+        passages = fuse([result.passages for result in found.values()])
+        if failed and not passages:
+            why = [*(named(name, error) for name, error in failed.items()), *(f"{name} found nothing" for name in found)]
+            kind = next(iter(failed.values())).kind
+            raise SourceError("; ".join(why), kind=kind, failures=failures, credits=credits, usd=usd)
         return SearchResult(
-            tuple(fuse([result.passages for result in found.values()])[: request.limit]),
+            tuple(passages[: request.limit]),
             backend="+".join(found),
             notes=tuple(dict.fromkeys(note for result in found.values() for note in result.notes)),
             cached=_cached(list(found.values())),
-            credits=sum(result.credits or 0.0 for result in found.values()),
-            usd=sum(result.usd for result in found.values()),
+            credits=credits,
+            usd=usd,
             failures=failures,
             lost=tuple(dict.fromkeys([*failed, *(name for result in found.values() for name in result.lost)])),
         )

@@ -71,6 +71,27 @@ def test_when_every_source_fails_all_reasons_are_given():
     assert caught.value.kind == "upstream"
 
 
+class Nothing:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult()
+
+
+def test_where_one_fails_and_the_others_find_nothing_the_search_has_failed():
+    with pytest.raises(SourceError, match="^web: no route; corpus found nothing$") as caught:
+        search({"web": Broken(), "corpus": Nothing()})
+    assert caught.value.kind == "upstream"
+    assert [(failure.backend, failure.why) for failure in caught.value.failures] == [("web", "no route")]
+
+
+def test_where_none_fails_nothing_is_an_honest_answer_also_after_a_second_try():
+    class Second:
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(failures=(Failure("second", "rate", "too many requests"),))
+
+    found = search({"web": Nothing(), "corpus": Second()})
+    assert (found.passages, found.lost, len(found.failures)) == ((), (), 1)
+
+
 def test_what_failed_is_given_with_what_the_others_found():
     found = search({"kg": Broken(), "web": Echo()})
     assert [(failure.backend, failure.why) for failure in found.failures] == [("kg", "no route")]

@@ -104,6 +104,7 @@ class Cached:
             SourceError: the request failed, and no old answer may be given.
         """
         failures: tuple[Failure, ...] = ()
+        credits = usd = 0.0
         while True:
             flight = self._flight(request)
             joined = flight.waiting > 0
@@ -111,12 +112,14 @@ class Cached:
                 found = await self._wait(flight, request)
             except SourceError as error:
                 failures += error.failures
+                credits, usd = credits + error.credits, usd + error.usd
                 if joined and error.kind == "timeout" and request.seconds_left:
                     continue  # it ended with the time of those who began it; there is some left here
-                raise SourceError(
-                    str(error), kind=error.kind, retry_after=error.retry_after, failures=failures
-                ) from error
-            return replace(found, failures=(*failures, *found.failures))
+                raise error.after(failures, credits=credits, usd=usd) from error
+            cost = credits_of(self._source) if found.credits is None else found.credits
+            return replace(
+                found, failures=(*failures, *found.failures), credits=credits + cost, usd=usd + found.usd
+            )
 
     async def _wait(self, flight: _Flight, request: SearchRequest) -> SearchResult:
         left = request.seconds_left
@@ -191,13 +194,13 @@ class Cached:
         """What one of those who waited gets; the first one pays."""
         if flight.task.cancelled():
             raise SourceError(f"{self.name} was closed")
+        paid, flight.paid = flight.paid, True
         error = flight.task.exception()
         if isinstance(error, SourceError):
-            return self._stand_in(flight.old, error)
+            return self._stand_in(flight.old, error.after(error.failures, credits=0.0, usd=0.0) if paid else error)
         if error is not None:
             raise SourceError(f"{type(error).__name__}: {error}") from error
         found = flight.task.result()
-        paid, flight.paid = flight.paid, True
         return replace(found, credits=0.0, usd=0.0) if paid else found
 
     def _stand_in(self, old: CachedAnswer | None, error: SourceError) -> SearchResult:
@@ -206,7 +209,8 @@ class Cached:
             raise error
         note = f"found {spoken(self._now() - old.saved)} ago: a new request failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
-        return replace(_kept(old, cached="stale"), notes=(*old.notes, note), failures=failures)
+        kept = _kept(old, cached="stale")
+        return replace(kept, notes=(*old.notes, note), failures=failures, credits=error.credits, usd=error.usd)
 
     def _fresh_for(self, passages: Sequence[Passage]) -> float:
         return self._keep_seconds if passages else min(self._keep_seconds, EMPTY_SECONDS)
