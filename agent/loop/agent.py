@@ -18,7 +18,8 @@ from agent.plan import Filter
 from agent.policies.base import OnRungs, Policy, Sampling, prepared, special_tokens_of
 from agent.protocols.base import TextProtocol
 from agent.sources.base import LibrarySource, Source, close_sources
-from agent.sources.select import fused, selected
+from agent.sources.fuse import fused
+from agent.sources.select import selected
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]

@@ -40,7 +40,10 @@ class FusedSource:
         usd = sum(answer.usd for answer in answers.values())
         passages = fuse([result.passages for result in found.values()])
         if failed and not passages:
-            why = [*(named(name, error) for name, error in failed.items()), *(f"{name} found nothing" for name in found)]
+            why = [
+                *(named(name, error) for name, error in failed.items()),
+                *(f"{name} found nothing" for name in found),
+            ]
             kind = next(iter(failed.values())).kind
             raise SourceError("; ".join(why), kind=kind, failures=failures, credits=credits, usd=usd)
         return SearchResult(
@@ -51,6 +54,7 @@ class FusedSource:
             credits=credits,
             usd=usd,
             failures=failures,
+            incomplete=any(result.incomplete for result in found.values()),
             lost=tuple(dict.fromkeys([*failed, *(name for result in found.values() for name in result.lost)])),
         )
 
@@ -62,6 +66,17 @@ class FusedSource:
             return await ask(source, request, seconds=request.seconds_left)
         except SourceError as error:
             return error
+
+
+def fused(sources: Mapping[str, Source], names: Sequence[str]) -> Source:
+    """Those sources as one. Of what is fused already each part counts for itself, and the same part once."""
+    parts: dict[str, Source] = {}
+    for name in names:
+        source = sources[name]
+        for own, part in (source.parts if isinstance(source, FusedSource) else {name: source}).items():
+            if all(part is not other for other in parts.values()):
+                parts[f"{name}/{own}" if own in parts else own] = part
+    return FusedSource(parts) if len(parts) > 1 else next(iter(parts.values()))
 
 
 def _failures(name: str, answer: SearchResult | SourceError) -> tuple[Failure, ...]:

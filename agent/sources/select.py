@@ -10,7 +10,7 @@ from agent.errors import QuestionError, nearest
 from agent.plan import DOCUMENTS, EVERY_SOURCE, UNNAMED, Filter
 from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
 from agent.sources.filters import joined
-from agent.sources.fuse import FusedSource
+from agent.sources.fuse import fused
 
 
 def names_of(sources: Mapping[str, Source]) -> tuple[str, ...]:
@@ -24,17 +24,6 @@ def distinct(sources: Mapping[str, Source]) -> tuple[str, ...]:
     for name in names_of(sources):
         first.setdefault(id(sources[name]), name)
     return tuple(first.values())
-
-
-def fused(sources: Mapping[str, Source], names: Sequence[str]) -> Source:
-    """Those sources as one. Of what is fused already each part counts for itself, and the same part once."""
-    parts: dict[str, Source] = {}
-    for name in names:
-        source = sources[name]
-        for own, part in (source.parts if isinstance(source, FusedSource) else {name: source}).items():
-            if all(part is not other for other in parts.values()):
-                parts[f"{name}/{own}" if own in parts else own] = part
-    return FusedSource(parts) if len(parts) > 1 else next(iter(parts.values()))
 
 
 def choose(sources: Mapping[str, Source], names: Collection[str]) -> dict[str, Source]:

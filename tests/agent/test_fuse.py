@@ -77,7 +77,7 @@ class Nothing:
 
 
 def test_where_one_fails_and_the_others_find_nothing_the_search_has_failed():
-    with pytest.raises(SourceError, match="^web: no route; corpus found nothing$") as caught:
+    with pytest.raises(SourceError, match=r"^web: no route; corpus found nothing$") as caught:
         search({"web": Broken(), "corpus": Nothing()})
     assert caught.value.kind == "upstream"
     assert [(failure.backend, failure.why) for failure in caught.value.failures] == [("web", "no route")]
@@ -138,4 +138,6 @@ def test_a_source_may_take_as_long_as_the_caller_waits_and_one_that_hangs_costs_
 
 
 def test_without_a_deadline_each_source_is_waited_for():
-    assert len(run(FusedSource({"fast": Echo(), "slow": Slow("slow")}).search(SearchRequest("q", limit=3))).passages) == 2
+    assert (
+        len(run(FusedSource({"fast": Echo(), "slow": Slow("slow")}).search(SearchRequest("q", limit=3))).passages) == 2
+    )

@@ -81,12 +81,12 @@ def resilient(
     limits: Mapping[str, Limits] | None = None,
     limiters: RateLimiters | None = None,
     around: Callable[[Source], Source] | None = None,
-    at: str = "",
+    variant: str = "",
     now: Callable[[], float] = time.time,
 ) -> Cached:
     """Make one source of its backends; closing it closes them and the store.
 
-    With other backends, or the same ones elsewhere, it requests again.
+    With other backends, the same ones elsewhere, or more of them needed, it requests again.
 
     Args:
         name: of the source; its answers are kept under it, for the shortest time that one of its backends says.
@@ -96,7 +96,7 @@ def resilient(
         limits: in place of what a backend says of itself, by its name.
         limiters: shared with all other sources, so that a backend that several of them share gets no more requests.
         around: put between the backends and the cache, for example to read the pages of hits.
-        at: where the backends are.
+        variant: what else its answers depend on, for example where the backends are, or how many pages are read.
         now: seconds since 1970, for the age of what is kept.
     """
     limiters = RateLimiters() if limiters is None else limiters
@@ -107,9 +107,10 @@ def resilient(
         guarded.append(Guarded(backend, name=backend.name, limits=wanted, limiter=limiter))
     shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
     found: Source = Fallback(name, guarded, enough=enough)
-    variant = "+".join(guard.name for guard in guarded) + (" around" if around else "") + (f" at {at}" if at else "")
+    names = "+".join(guard.name for guard in guarded)
+    whole = f"{names} enough {enough}{' around' if around else ''} {variant}"
     found = around(found) if around else found
-    return Cached(found, name=name, store=store, limits=shortest, variant=variant, now=now)
+    return Cached(found, name=name, store=store, limits=shortest, variant=whole, now=now)
 
 
 class Guarded:
@@ -321,6 +322,7 @@ def _together(answers: Sequence[SearchResult], *, limit: int, failures: tuple[Fa
         credits=sum(answer.credits or 0.0 for answer in answers),
         usd=sum(answer.usd for answer in answers),
         failures=failures,
+        incomplete=any(answer.incomplete for answer in answers),
     )
 
 

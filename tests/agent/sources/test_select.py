@@ -15,8 +15,8 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.filters import joined, read_filters, unhonoured
-from agent.sources.fuse import FusedSource
-from agent.sources.select import choose, fused, names_of, selected
+from agent.sources.fuse import FusedSource, fused
+from agent.sources.select import choose, names_of, selected
 from agent.trace import Searched, Trace
 from agent.world import load_world
 from tests.conftest import Broken, Echo, make_agent

@@ -133,7 +133,7 @@ def test_an_honestly_empty_answer_is_one_when_no_one_knows_more():
 
 def test_nothing_of_one_is_no_answer_where_another_one_failed():
     sources = [backend("tavily", error("quota", "no credits", retry_after=7)), backend("ddgs", [])]
-    with pytest.raises(SourceError, match="^tavily: no credits; ddgs found nothing$") as raised:
+    with pytest.raises(SourceError, match=r"^tavily: no credits; ddgs found nothing$") as raised:
         run(ask(chain(*sources), SearchRequest("x", limit=3), seconds=10))
     assert (raised.value.kind, raised.value.retry_after) == ("quota", 7)
     assert [(f.backend, f.kind) for f in raised.value.failures] == [("tavily", "quota")]
