@@ -69,7 +69,9 @@ class Attempt(Frozen):
     failure: str = Field(default="", description='Why it failed, as a sentence; "" where it did not.')
     kind: str = Field(default="", description="auth, quota, rate, bad_query, upstream, timeout or parse.")
     lost: tuple[str, ...] = Field(
-        default=(), description="Where source is several of them: the names of those that failed while others answered."
+        default=(),
+        exclude_if=lambda names: not names,
+        description="Where source is several of them: the names of those that failed while others answered.",
     )
 
     @property

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 374c2d1211de7030d29af14bcb80915c515780834a7e939e13ac8d9904d453ed
+// Made of schema.json by tools/types.mjs; sha256 of it: fdf652b507f433f487f6758de2d071cf6a5c91c2d753391bd53ec142cbe88947
 
 /**
  * Made by `python -m server.ui.types`.
@@ -605,7 +605,7 @@ kind: string
 /**
  * Where source is several of them: the names of those that failed while others answered.
  */
-lost: string[]
+lost?: string[]
 }
 /**
  * How the search ended.
