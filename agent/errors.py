@@ -20,7 +20,7 @@ Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from agent.sanitize.text import shortened
 
@@ -74,7 +74,8 @@ class SourceError(AgentError):
     """One source could not answer one query.
 
     `kind` is one of auth, quota, rate, bad_query, upstream, timeout, parse. `retry_after` is how many seconds the
-    other side wants to be left alone; `failures` are those of the backends that were tried, in their order.
+    other side wants to be left alone; `failures` are those of the backends that were tried, in their order. `credits`
+    and `usd` are what others cost that were searched as well, and found nothing.
     """
 
     def __init__(
@@ -84,11 +85,21 @@ class SourceError(AgentError):
         kind: SourceErrorKind = "upstream",
         retry_after: float | None = None,
         failures: tuple[Failure, ...] = (),
+        credits: float = 0.0,
+        usd: float = 0.0,
     ) -> None:
         super().__init__(why)
         self.kind: SourceErrorKind = kind
         self.retry_after = retry_after
         self.failures = failures
+        self.credits = credits
+        self.usd = usd
+
+    def after(self, failures: tuple[Failure, ...], *, credits: float, usd: float) -> Self:
+        """The same error of a search on whose way these failed, at this cost."""
+        return type(self)(
+            str(self), kind=self.kind, retry_after=self.retry_after, failures=failures, credits=credits, usd=usd
+        )
 
 
 class PolicyError(AgentError):

@@ -45,6 +45,8 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
     made: dict[str, Source] = {}
     for name, backends in backends_of(settings, client).items():
         if name not in besides:
+            around = pages if name in ("web", "news") else None
+            at = _addresses(settings, name, backends)
             source = resilient(
                 name,
                 backends,
@@ -52,8 +54,8 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
                 enough=settings.news_enough if name == "news" else 1,
                 limits={backend.name: _limits(settings, backend.name, backend.limits) for backend in backends},
                 limiters=limiters,
-                around=pages if name in ("web", "news") else None,
-                at=_addresses(settings, name, backends),
+                around=around,
+                variant=f"at {at} pages {settings.pages}" if around else f"at {at}",
             )
             made[name] = OwningSource(source, client)
     return made

@@ -9,7 +9,8 @@ from agent.errors import SetupError, nearest
 from agent.plan import DOCUMENTS, UNNAMED
 from agent.settings import CairnSettings
 from agent.settings.live import NEWS_BACKENDS, WEB_BACKENDS, needed
-from agent.sources.select import distinct, fused
+from agent.sources.fuse import fused
+from agent.sources.select import distinct
 
 if TYPE_CHECKING:
     from agent.sources.base import Source

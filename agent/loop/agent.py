@@ -18,13 +18,15 @@ from agent.plan import Filter
 from agent.policies.base import OnRungs, Policy, Sampling, prepared, special_tokens_of
 from agent.protocols.base import TextProtocol
 from agent.sources.base import LibrarySource, Source, close_sources
-from agent.sources.fuse import FusedSource
+from agent.sources.fuse import fused
 from agent.sources.select import selected
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
 
 MAX_QUESTION_CHARS: Final = 20_000
+_LIBRARIES: Final = "the libraries"
+"""Their name beside sources: no plan can write it, so no source has it."""
 FindLibraries = Callable[[Sequence[str], Sequence[str]], Awaitable[tuple[tuple[str, ...], LibrarySource]]]
 """From ids of libraries and of files, or none of either for all, to the libraries' ids and what searches them."""
 
@@ -99,7 +101,8 @@ class Agent:
         state = library.state
         if beside_sources:
             sources = {
-                name: FusedSource({"library": library, "others": source}) for name, source in self.sources.items()
+                name: fused({_LIBRARIES: library, name: source}, (_LIBRARIES, name))
+                for name, source in self.sources.items()
             }
             state += " and sources"
         return replace(self, sources=sources, libraries=ids, files=tuple(files), library_state=state, scope=None)

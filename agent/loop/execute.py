@@ -107,6 +107,8 @@ class _Execution:
                 error=error.kind,
                 took=clock() - started,
                 failures=error.failures,
+                credits=error.credits,
+                usd=error.usd,
             )
         else:
             self._found[node.id] = passages = [_found_by(node, n, p) for n, p in enumerate(result.passages, start=1)]
@@ -131,7 +133,10 @@ class _Execution:
         """Search, unless an equal query was searched or is on its way: then share its result, which is paid once."""
         call = (node.source, node.query, node.filters)
         if shared := self._calls.get(call):
-            return replace(await asyncio.shield(shared), credits=0.0, usd=0.0, failures=())
+            try:
+                return replace(await asyncio.shield(shared), credits=0.0, usd=0.0, failures=())
+            except SourceError as error:
+                raise error.after(error.failures, credits=0.0, usd=0.0) from error
         self._calls[call] = asyncio.get_running_loop().create_future()
         request = SearchRequest(
             node.query,

@@ -53,9 +53,9 @@ class Recheck:
 
         def record(step: Searched | SearchFailed) -> None:
             recorder.step(step)
+            recorder.count(credits=step.credits, usd=step.usd)
             if isinstance(step, Searched):
                 found.extend(step.passages)
-                recorder.count(credits=step.credits, usd=step.usd)
             else:
                 trace.infrastructure = True
 

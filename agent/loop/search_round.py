@@ -251,9 +251,9 @@ class SearchRound:
     def _record(self, step: Searched | SearchFailed) -> None:
         del self._left[step.node]
         self.state.recorder.step(step, segments=self._written)
+        self.state.recorder.count(credits=step.credits, usd=step.usd)
         if isinstance(step, Searched):
             self._found[step.node] = list(step.passages)
-            self.state.recorder.count(credits=step.credits, usd=step.usd)
         else:
             self.state.trace.infrastructure = True
             self._failed.append(step)

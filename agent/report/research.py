@@ -219,10 +219,12 @@ class Research:
             return ()
         seconds = min(agent.budgets.search_seconds, budget.seconds_left)
         credits, usd, found = 0.0, 0.0, ()
-        with suppress(SourceError):  # the sections' searches say what is wrong with it
+        try:
             request = SearchRequest(self.plan.question, _FOUND, question=self.plan.question)
             result = await ask(source, request, seconds=seconds)
             credits, usd, found = result.credits or 0.0, result.usd, result.passages
+        except SourceError as error:  # the sections' searches say what is wrong with it
+            credits, usd = error.credits, error.usd
         budget.searched(cost=cost, credits=credits, usd=usd)
         self._searched(1, credits)
         return found

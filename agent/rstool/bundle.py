@@ -68,6 +68,17 @@ class Attempt(Frozen):
     found: int = Field(description="Passages.")
     failure: str = Field(default="", description='Why it failed, as a sentence; "" where it did not.')
     kind: str = Field(default="", description="auth, quota, rate, bad_query, upstream, timeout or parse.")
+    lost: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=lambda names: not names,
+        description="Where source is several of them: the names of those that failed while others answered.",
+    )
+
+    @property
+    def result(self) -> str:
+        """Why it failed, or how many passages it found and what failed in it."""
+        lost = f", {' and '.join(self.lost)} failed" if self.lost else ""
+        return self.failure or f"{self.found} found{lost}"
 
 
 class Ending(Frozen):
@@ -90,7 +101,8 @@ class EvidenceBundle(Frozen):
     restated: str = Field(default="", description="The question on its own, where the agent restated it first.")
     outcome: Outcome = Field(
         description="found: there are claims (unless all were left out, see size). empty: the search ended and nothing "
-        "was found, see tried. failed: the engine or every source failed, see ended and tried."
+        "was found, see tried. failed: the engine or every search failed, see ended and tried. A search that found "
+        "nothing while one of its sources failed is one that failed."
     )
     claims: tuple[EvidenceClaim, ...] = ()
     sources: tuple[CitedSource, ...] = ()
@@ -122,10 +134,10 @@ class EvidenceBundle(Frozen):
         """A sentence for a person, where there is no claim: what was tried, and how it ended."""
         if self.outcome == "found":
             return f"Not one of {self.size.dropped_claims} claims fits into {self.size.max_chars} characters."
-        tried = "; ".join(f"{a.query!r} in {a.source} ({a.failure or f'{a.found} found'})" for a in self.tried)
+        tried = "; ".join(f"{a.query!r} in {a.source} ({a.result})" for a in self.tried)
         said = f"Searched: {tried}." if tried else "Nothing was searched."
         if self.outcome == "failed":
-            return f"The search failed: {self.ended.detail or 'no source could be searched'}. {said}"
+            return f"The search failed: {self.ended.detail or 'no search was answered'}. {said}"
         return f"The search found nothing that carries an answer. {said}" + self._detail
 
     @property

@@ -75,11 +75,16 @@ def _bundle(trace: Trace, claims: Sequence[Claim], shown: Shown, *, budget: Size
 
 
 def _outcome(trace: Trace, claims: Sequence[Claim]) -> Outcome:
-    """Without a claim, a rollout that was cut off has failed, and one that ended has honestly found nothing."""
+    """Without a claim, a rollout has failed that was cut off, or of whose searches none was answered.
+
+    One that ended otherwise has honestly found nothing.
+    """
     if claims:
         return "found"
-    ended = trace.stopped is not None and trace.stopped.reason not in ("engine", "interrupted", "cancelled")
-    return "empty" if ended and not trace.infrastructure else "failed"
+    cut_off = trace.stopped is None or trace.stopped.reason in ("engine", "interrupted", "cancelled")
+    searches = [step for step in trace.steps if isinstance(step, Searched | SearchFailed)]
+    unanswered = bool(searches) and not any(isinstance(step, Searched) for step in searches)
+    return "failed" if cut_off or unanswered else "empty"
 
 
 def _claim(claim: Claim, shown: Shown, numbers: Numbers) -> EvidenceClaim:
@@ -116,7 +121,9 @@ def _tried(trace: Trace) -> Iterator[Attempt]:
     for step in trace.steps:
         match step:
             case Searched():
-                yield Attempt(round=step.round, source=step.source, query=step.query, found=len(step.passages))
+                yield Attempt(
+                    round=step.round, source=step.source, query=step.query, found=len(step.passages), lost=step.lost
+                )
             case SearchFailed():
                 yield Attempt(
                     round=step.round,

@@ -86,7 +86,7 @@ _NOTHING: Final = {
 
 
 def _tried(attempt: "Attempt") -> str:
-    ended = f"failed: {one_line(attempt.failure)}" if attempt.failure else f"{attempt.found} found"
+    ended = f"{'failed: ' if attempt.failure else ''}{one_line(attempt.result)}"
     return f"> {one_line(attempt.query)[:200]} ({one_line(attempt.source)}; {ended[:200]})"
 
 

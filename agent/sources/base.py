@@ -70,6 +70,9 @@ class SearchResult:
     """The same in money."""
     failures: tuple[Failure, ...] = ()
     """What failed before this result came."""
+    incomplete: bool = False
+    """Some of it was late or could not be reached, so the same search may soon find more: it is kept for a short time.
+    """
     lost: tuple[str, ...] = ()
     """Of several sources that were fused, the names of those that gave nothing because they failed."""
 

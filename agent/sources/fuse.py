@@ -22,21 +22,16 @@ RANK_CONSTANT: Final = 60
 
 
 class FusedSource:
-    """Several sources as one. It answers as long as one of them does."""
+    """Several sources as one. One that needs longer than the caller waits is left out of an answer."""
 
-    def __init__(self, sources: Mapping[str, Source], *, seconds: float = 10.0) -> None:
-        """Fuse `sources`; one that needs longer than `seconds` is left out of an answer.
-
-        Ten seconds are three turns in arXiv's queue: a plan with three queries still hears from it.
-        """
+    def __init__(self, sources: Mapping[str, Source]) -> None:
         if not sources:
             raise ValueError("there is no source to fuse")
-        self._sources = dict(sources)
-        self._seconds = seconds
+        self.parts: Final[Mapping[str, Source]] = dict(sources)
 
     @property
     def credits_per_search(self) -> float:
-        return sum(credits_of(source) for source in self._sources.values())
+        return sum(credits_of(source) for source in self.parts.values())
 
     @property
     def keep_seconds(self) -> float:
@@ -46,36 +41,55 @@ class FusedSource:
         """Give the best `limit` passages of all sources, with the failures and the names of those that gave nothing.
 
         Raises:
-            SourceError: every source failed.
+            SourceError: nothing was found, and a source failed: it might have found what the others do not have.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(source, request)) for source in self._sources.values()]
-        answers = dict(zip(self._sources, (task.result() for task in tasks), strict=True))
+            tasks = [group.create_task(self._ask(source, request)) for source in self.parts.values()]
+        answers = dict(zip(self.parts, (task.result() for task in tasks), strict=True))
         failed = {name: answer for name, answer in answers.items() if isinstance(answer, SourceError)}
         found = {name: answer for name, answer in answers.items() if isinstance(answer, SearchResult)}
         failures = tuple(failure for name in answers for failure in _failures(name, answers[name]))
-        if not found:
-            why = "; ".join(named(name, error) for name, error in failed.items())
-            raise SourceError(why, kind=next(iter(failed.values())).kind, failures=failures)
+        credits = sum(answer.credits or 0.0 for answer in answers.values())
+        usd = sum(answer.usd for answer in answers.values())
+        passages = fuse([result.passages for result in found.values()])
+        if failed and not passages:
+            why = [
+                *(named(name, error) for name, error in failed.items()),
+                *(f"{name} found nothing" for name in found),
+            ]
+            kind = next(iter(failed.values())).kind
+            raise SourceError("; ".join(why), kind=kind, failures=failures, credits=credits, usd=usd)
         return SearchResult(
-            tuple(fuse([result.passages for result in found.values()])[: request.limit]),
+            tuple(passages[: request.limit]),
             backend="+".join(found),
             notes=tuple(dict.fromkeys(note for result in found.values() for note in result.notes)),
             cached=_cached(list(found.values())),
-            credits=sum(result.credits or 0.0 for result in found.values()),
-            usd=sum(result.usd for result in found.values()),
+            credits=credits,
+            usd=usd,
             failures=failures,
+            incomplete=any(result.incomplete for result in found.values()),
             lost=tuple(dict.fromkeys([*failed, *(name for result in found.values() for name in result.lost)])),
         )
 
     async def aclose(self) -> None:
-        await close_sources(self._sources.values())
+        await close_sources(self.parts.values())
 
     async def _ask(self, source: Source, request: SearchRequest) -> SearchResult | SourceError:
         try:
-            return await ask(source, request, seconds=self._seconds)
+            return await ask(source, request, seconds=request.seconds_left)
         except SourceError as error:
             return error
+
+
+def fused(sources: Mapping[str, Source], names: Sequence[str]) -> Source:
+    """Those sources as one. Of what is fused already each part counts for itself, and the same part once."""
+    parts: dict[str, Source] = {}
+    for name in names:
+        source = sources[name]
+        for own, part in (source.parts if isinstance(source, FusedSource) else {name: source}).items():
+            if all(part is not other for other in parts.values()):
+                parts[f"{name}/{own}" if own in parts else own] = part
+    return FusedSource(parts) if len(parts) > 1 else next(iter(parts.values()))
 
 
 def _failures(name: str, answer: SearchResult | SourceError) -> tuple[Failure, ...]:

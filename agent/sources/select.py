@@ -10,7 +10,7 @@ from agent.errors import QuestionError, nearest
 from agent.plan import DOCUMENTS, EVERY_SOURCE, UNNAMED, Filter
 from agent.sources.base import SearchRequest, SearchResult, Source, credits_of, keep_seconds_of
 from agent.sources.filters import joined
-from agent.sources.fuse import FusedSource
+from agent.sources.fuse import fused
 
 
 def names_of(sources: Mapping[str, Source]) -> tuple[str, ...]:
@@ -24,12 +24,6 @@ def distinct(sources: Mapping[str, Source]) -> tuple[str, ...]:
     for name in names_of(sources):
         first.setdefault(id(sources[name]), name)
     return tuple(first.values())
-
-
-def fused(sources: Mapping[str, Source], names: Sequence[str]) -> Source:
-    """Those sources as one."""
-    different = {name: sources[name] for name in names}
-    return FusedSource(different) if len(different) > 1 else next(iter(different.values()))
 
 
 def choose(sources: Mapping[str, Source], names: Collection[str]) -> dict[str, Source]:

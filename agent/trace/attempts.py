@@ -20,7 +20,7 @@ def nothing_found(steps: Sequence[Step]) -> str:
     tried = list(dict.fromkeys(map(_described, searches)))
     more = f" and {len(tried) - _MOST} more" if len(tried) > _MOST else ""
     failed = all(isinstance(step, SearchFailed) for step in searches)
-    first = "No search could be made" if failed else "Nothing was found"
+    first = "Every search failed" if failed else "Nothing was found"
     return f"{first}, so no passage supports this. Tried: {', '.join(tried[:_MOST])}{more}."
 
 
@@ -45,5 +45,12 @@ def unsearched(steps: Iterable[Step]) -> bool:
 
 def _described(step: Searched | SearchFailed) -> str:
     query = " ".join(step.query.split())
-    where = step.source if isinstance(step, Searched) else f"{step.source} failed: {step.error}"
-    return f"“{query}” ({where})"
+    return f"“{query}” ({_where(step)})"
+
+
+def _where(step: Searched | SearchFailed) -> str:
+    if isinstance(step, Searched):
+        return f"{step.source}, of which {', '.join(step.lost)} failed" if step.lost else step.source
+    last = {failure.backend: failure.kind for failure in step.failures if failure.backend != step.source}
+    kinds = ", ".join(f"{kind} in {backend}" for backend, kind in last.items())
+    return f"{step.source} failed: {kinds or step.error}"

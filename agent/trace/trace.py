@@ -124,6 +124,9 @@ class SearchFailed(_Step):
     took: float = 0.0
     failures: tuple[Failure, ...] = ()
     """Each backend and each try that failed, in their order."""
+    credits: float = Field(default=0.0, exclude_if=_nothing)
+    """What others cost that were searched as well, and found nothing."""
+    usd: float = Field(default=0.0, exclude_if=_nothing)
 
 
 class Skipped(_Step):

@@ -253,6 +253,7 @@ class Retriever:
                     request = SearchRequest(query, limit=limit)
                     found[query] = result = await ask(source, request, seconds=self.bounds.seconds)
                 except SourceError as error:
+                    credits = error.credits
                     if not partial:
                         raise api_error(error, query=query) from error
                     found[query] = error

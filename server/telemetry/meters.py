@@ -105,6 +105,7 @@ class Meters(Observer):
             case SearchFailed():
                 self._searches.labels(step.source, step.error).inc()
                 self._search_seconds.labels(step.source).observe(step.took)
+                self._credits.inc(step.credits)
             case _:
                 pass
 

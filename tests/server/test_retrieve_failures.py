@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from agent.errors import SourceErrorKind
 from agent.settings import CairnSettings
 from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.fuse import FusedSource
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.http.errors import ApiError
@@ -117,6 +118,19 @@ def test_who_wants_it_gets_what_could_be_found() -> None:
         {"query": 2, "kind": "timeout", "message": "it broke"},
     ]
     assert post(queries=["good"], partial=True).json()["errors"] == []
+
+
+def test_nothing_found_while_a_source_behind_all_failed_is_listed_among_the_errors() -> None:
+    class Nothing:
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult()
+
+    source = FusedSource({"web": CountingSource(fails={"bad": "upstream"}), "corpus": Nothing()})
+    response = post(retriever(source), queries=["good", "bad"], topk=1, partial=True)
+    assert [len(documents) for documents in response.json()["result"]] == [1, 0]
+    message = "web: it broke; corpus found nothing"
+    assert response.json()["errors"] == [{"query": 1, "kind": "upstream", "message": message}]
+    assert post(retriever(source), queries=["bad"]).status_code == 502
 
 
 def test_a_source_that_never_answers_is_a_timeout() -> None:

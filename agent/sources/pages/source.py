@@ -5,13 +5,13 @@ Only URLs that the source itself gave are fetched. A page that cannot be had cos
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.pages.blocked import report_blocked
-from agent.sources.pages.errors import PageError
+from agent.sources.pages.errors import PageError, PageErrorKind
 from agent.sources.pages.fetch import Fetcher, WebPage
 from agent.sources.pages.part import PART_CHARS, best_part
 
@@ -24,6 +24,19 @@ SHARE: Final = 0.95
 
 REST_SECONDS: Final = 0.15
 """The rest is at least so long, or half of the time: on a busy machine snippets are late by tens of milliseconds."""
+
+
+_MAY_COME: Final = frozenset[PageErrorKind]({"slow", "unreachable"})
+"""A page that failed so may be there at the next try."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A hit with a better text, or as it is and why."""
+
+    hit: Passage
+    why: str = ""
+    late: bool = False
 
 
 class WithPages:
@@ -63,21 +76,22 @@ class WithPages:
         before_rest = max(left / 2, min(SHARE * left, left - REST_SECONDS))
         end = asyncio.get_running_loop().time() + min(self._seconds, before_rest)
         found = await self._source.search(request)
-        passages = list(found.passages)
         async with asyncio.TaskGroup() as group:
             tasks = {
-                at: group.create_task(self._read(passages[at], request.query, end))
-                for at in _wanted(passages, self._pages)
+                at: group.create_task(self._read(found.passages[at], request.query, end))
+                for at in _wanted(found.passages, self._pages)
             }
-        notes: list[str] = []
-        for at, task in tasks.items():
-            passages[at], note = task.result()
-            if note:
-                notes.append(f"hit {at + 1} stayed a snippet: {note}")
-        return replace(found, passages=tuple(passages), notes=(*found.notes, *notes))
+        reads = {at: task.result() for at, task in tasks.items()}
+        notes = [f"hit {at + 1} stayed a snippet: {read.why}" for at, read in reads.items() if read.why]
+        late = any(read.late for read in reads.values())
+        return replace(
+            found,
+            passages=tuple(reads[at].hit if at in reads else hit for at, hit in enumerate(found.passages)),
+            notes=(*found.notes, *notes),
+            incomplete=found.incomplete or late,
+        )
 
-    async def _read(self, hit: Passage, query: str, end: float) -> tuple[Passage, str]:
-        """Give the hit with a better text, or the hit as it is and the reason."""
+    async def _read(self, hit: Passage, query: str, end: float) -> _Read:
         try:
             async with asyncio.timeout_at(end):
                 page = await self._fetcher.page(hit.url)
@@ -85,12 +99,12 @@ class WithPages:
                 part = await asyncio.to_thread(best_part, page.text, query, subject=subject, chars=self._chars)
         except PageError as error:
             report_blocked(error.kind)
-            return hit, str(error)
+            return _Read(hit, str(error), late=error.kind in _MAY_COME)
         except TimeoutError:
-            return hit, "its page did not arrive in time"
+            return _Read(hit, "its page did not arrive in time", late=True)
         if len(part.text) < min(LEAST_CHARS, len(hit.text)):
-            return hit, "its page holds hardly any text"
-        return _improved(hit, page, part.text), ""
+            return _Read(hit, "its page holds hardly any text")
+        return _Read(_improved(hit, page, part.text))
 
     async def aclose(self) -> None:
         """Close the source and the fetcher."""

@@ -1,9 +1,9 @@
 """A source that remembers: equal queries in flight share one call, and what was found is kept for a while.
 
 What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to be given
-where a new request fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
-is never given so; an empty one that came after failures is not kept, an error neither. What cannot be read is
-not there.
+where a new request fails (and is marked stale). An incomplete answer is fresh for ten minutes at most, and so is one
+that is honestly empty, which is never given later; an empty one that came after failures is not kept, an error neither.
+What cannot be read is not there.
 
 Who shares a call: it is made for all, paid by the first who is still there when it ends, and cancelled when
 no one is. Its failures go to each one that waited for its end, and to no one who left before.
@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Literal
 from weakref import WeakKeyDictionary
@@ -30,7 +30,8 @@ from agent.sources.resilience.store import AnswerStore
 
 VERSION: Final = 1
 """Of an entry: one of another version is not there."""
-EMPTY_SECONDS: Final = 600.0
+BRIEF_SECONDS: Final = 600.0
+"""For what another search may soon find more than."""
 STANDS_IN: Final = frozenset({"rate", "quota", "upstream", "timeout", "auth"})
 """Kinds of failure for which an old answer may be given; a bad query has no good old answer."""
 
@@ -45,6 +46,7 @@ class CachedAnswer(BaseModel):
     backend: str
     notes: tuple[str, ...]
     passages: tuple[Passage, ...]
+    incomplete: bool = False
 
 
 class _Flight:
@@ -108,6 +110,7 @@ class Cached:
             SourceError: the request failed, and no old answer may be given.
         """
         failures: tuple[Failure, ...] = ()
+        credits = usd = 0.0
         while True:
             flight = self._flight(request)
             joined = flight.waiting > 0
@@ -115,12 +118,12 @@ class Cached:
                 found = await self._wait(flight, request)
             except SourceError as error:
                 failures += error.failures
+                credits, usd = credits + error.credits, usd + error.usd
                 if joined and error.kind == "timeout" and request.seconds_left:
                     continue  # it ended with the time of those who began it; there is some left here
-                raise SourceError(
-                    str(error), kind=error.kind, retry_after=error.retry_after, failures=failures
-                ) from error
-            return replace(found, failures=(*failures, *found.failures))
+                raise error.after(failures, credits=credits, usd=usd) from error
+            cost = credits_of(self._source) if found.credits is None else found.credits
+            return replace(found, failures=(*failures, *found.failures), credits=credits + cost, usd=usd + found.usd)
 
     async def _wait(self, flight: _Flight, request: SearchRequest) -> SearchResult:
         left = request.seconds_left
@@ -183,7 +186,7 @@ class Cached:
         old = await self._look_up(key, within=request.seconds_left)
         if old is not None:
             age = self._now() - old.saved
-            if 0 <= age < self._fresh_for(old.passages):
+            if 0 <= age < self._fresh_for(old):
                 return _kept(old, cached="fresh")
             if old.passages and age < self._keep_seconds + self._stale_seconds:
                 flight.old = old
@@ -195,13 +198,13 @@ class Cached:
         """What one of those who waited gets; the first one pays."""
         if flight.task.cancelled():
             raise SourceError(f"{self.name} was closed")
+        paid, flight.paid = flight.paid, True
         error = flight.task.exception()
         if isinstance(error, SourceError):
-            return self._stand_in(flight.old, error)
+            return self._stand_in(flight.old, error.after(error.failures, credits=0.0, usd=0.0) if paid else error)
         if error is not None:
             raise SourceError(f"{type(error).__name__}: {error}") from error
         found = flight.task.result()
-        paid, flight.paid = flight.paid, True
         return replace(found, credits=0.0, usd=0.0) if paid else found
 
     def _stand_in(self, old: CachedAnswer | None, error: SourceError) -> SearchResult:
@@ -210,10 +213,12 @@ class Cached:
             raise error
         note = f"found {spoken(self._now() - old.saved)} ago: a new request failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
-        return replace(_kept(old, cached="stale"), notes=(*old.notes, note), failures=failures)
+        kept = _kept(old, cached="stale")
+        return replace(kept, notes=(*old.notes, note), failures=failures, credits=error.credits, usd=error.usd)
 
-    def _fresh_for(self, passages: Sequence[Passage]) -> float:
-        return self._keep_seconds if passages else min(self._keep_seconds, EMPTY_SECONDS)
+    def _fresh_for(self, answer: SearchResult | CachedAnswer) -> float:
+        brief = answer.incomplete or not answer.passages
+        return min(self._keep_seconds, BRIEF_SECONDS) if brief else self._keep_seconds
 
     async def _look_up(self, key: str, *, within: float) -> CachedAnswer | None:
         raw = await self._store.get(key, within=within) if self._store else None
@@ -227,13 +232,27 @@ class Cached:
 
     async def _keep(self, key: str, found: SearchResult, *, within: float) -> None:
         passages = found.passages
-        seconds = self._fresh_for(passages) + (self._stale_seconds if passages else 0.0)
+        seconds = self._fresh_for(found) + (self._stale_seconds if passages else 0.0)
         if self._store is None or self._keep_seconds <= 0 or found.cached or (found.failures and not passages):
             return
-        entry = CachedAnswer(key=key, saved=self._now(), backend=found.backend, notes=found.notes, passages=passages)
+        entry = CachedAnswer(
+            key=key,
+            saved=self._now(),
+            backend=found.backend,
+            notes=found.notes,
+            passages=passages,
+            incomplete=found.incomplete,
+        )
         await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds, within=within)
 
 
 def _kept(entry: CachedAnswer, *, cached: Literal["fresh", "stale"]) -> SearchResult:
     """What was kept, which costs nothing now."""
-    return SearchResult(entry.passages, backend=entry.backend, notes=entry.notes, cached=cached, credits=0.0)
+    return SearchResult(
+        entry.passages,
+        backend=entry.backend,
+        notes=entry.notes,
+        cached=cached,
+        credits=0.0,
+        incomplete=entry.incomplete,
+    )

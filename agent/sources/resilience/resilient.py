@@ -22,8 +22,8 @@ from agent.sources.resilience.store import AnswerStore
 LONGEST_SHARE_SECONDS: Final = 60.0
 """That one of several backends may use, also where the caller has longer."""
 TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout", "upstream", "parse", "bad_query")
-"""Which kind names them all when every backend failed: first what a person must fix, last what the query is to blame
-for, since a query is only bad where every backend says so."""
+"""Which kind names the failure of several backends: first what a person must fix, last what the query is to blame for,
+since a query is only bad where every backend that failed says so."""
 
 AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
 """Kinds of failure after which a try may help."""
@@ -81,12 +81,12 @@ def resilient(
     limits: Mapping[str, Limits] | None = None,
     limiters: RateLimiters | None = None,
     around: Callable[[Source], Source] | None = None,
-    at: str = "",
+    variant: str = "",
     now: Callable[[], float] = time.time,
 ) -> Cached:
     """Make one source of its backends; closing it closes them and the store.
 
-    With other backends, or the same ones elsewhere, it requests again.
+    With other backends, the same ones elsewhere, or more of them needed, it requests again.
 
     Args:
         name: of the source; its answers are kept under it, for the shortest time that one of its backends says.
@@ -96,7 +96,7 @@ def resilient(
         limits: in place of what a backend says of itself, by its name.
         limiters: shared with all other sources, so that a backend that several of them share gets no more requests.
         around: put between the backends and the cache, for example to read the pages of hits.
-        at: where the backends are.
+        variant: what else its answers depend on, for example where the backends are, or how many pages are read.
         now: seconds since 1970, for the age of what is kept.
     """
     limiters = RateLimiters() if limiters is None else limiters
@@ -107,9 +107,10 @@ def resilient(
         guarded.append(Guarded(backend, name=backend.name, limits=wanted, limiter=limiter))
     shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
     found: Source = Fallback(name, guarded, enough=enough)
-    variant = "+".join(guard.name for guard in guarded) + (" around" if around else "") + (f" at {at}" if at else "")
+    names = "+".join(guard.name for guard in guarded)
+    whole = f"{names} enough {enough}{' around' if around else ''} {variant}"
     found = around(found) if around else found
-    return Cached(found, name=name, store=store, limits=shortest, variant=variant, now=now)
+    return Cached(found, name=name, store=store, limits=shortest, variant=whole, now=now)
 
 
 class Guarded:
@@ -161,10 +162,7 @@ class Guarded:
                 except SourceError as error:
                     took = clock() - started
                     failures += error.failures or [Failure(self.name, error.kind, str(error), took)]
-                    error_type = NotTried if isinstance(error, NotTried) else SourceError
-                    raise error_type(
-                        str(error), kind=error.kind, retry_after=error.retry_after, failures=tuple(failures)
-                    ) from error
+                    raise error.after(tuple(failures), credits=error.credits, usd=error.usd) from error
                 return replace(found, backend=found.backend or self.name, failures=(*failures, *found.failures))
         raise AssertionError("the last attempt returns or raises")
 
@@ -233,6 +231,8 @@ class NamedSource(Source, Protocol):
 class Fallback:
     """The first backend that has enough answers; what several found is put together without doubles.
 
+    Where none found anything and one failed, the whole has failed: that one might have had an answer.
+
     It neither retries nor waits. Time is shared: a backend may use the n-th part of what is left of the caller's time,
     where n counts it and those that have not been tried yet. What one leaves over is the next one's, and the last one
     may use all: however the first ones hang, each one that is behind them is still tried. Where there is no deadline,
@@ -263,9 +263,9 @@ class Fallback:
         """Give at most `limit` passages; what failed on the way comes with them.
 
         Raises:
-            SourceError: every backend that there was time for failed.
+            SourceError: one failed, and no other that there was time for found anything.
         """
-        answers: list[SearchResult] = []
+        answers: list[tuple[str, SearchResult]] = []
         errors: list[tuple[str, SourceError]] = []
         failures: list[Failure] = []
         for at, backend in enumerate(self._backends):
@@ -279,25 +279,30 @@ class Fallback:
                 errors.append((backend.name, error))
                 failures += error.failures or [Failure(backend.name, error.kind, str(error))]
                 continue
-            answers.append(answer)
+            answers.append((backend.name, answer))
             failures += answer.failures
-            if sum(len(answer.passages) for answer in answers) >= min(self._enough, request.limit):
+            if sum(len(found.passages) for _, found in answers) >= min(self._enough, request.limit):
                 break
-        if not answers:
-            raise _all_failed(errors, tuple(failures))
-        return _together(answers, limit=request.limit, failures=tuple(failures))
+        if errors and not any(answer.passages for _, answer in answers):
+            raise _failed(errors, dict(answers), tuple(failures))
+        return _together([answer for _, answer in answers], limit=request.limit, failures=tuple(failures))
 
     async def aclose(self) -> None:
         await close_sources(self._backends)
 
 
-def _all_failed(errors: Sequence[tuple[str, SourceError]], failures: tuple[Failure, ...]) -> SourceError:
+def _failed(
+    errors: Sequence[tuple[str, SourceError]], empty: Mapping[str, SearchResult], failures: tuple[Failure, ...]
+) -> SourceError:
+    """What the whole fails with; `empty` are the answers that found nothing."""
     waits = [error.retry_after for _, error in errors if error.retry_after is not None]
     return SourceError(
-        "; ".join(named(name, error) for name, error in errors),
+        "; ".join([*(named(name, error) for name, error in errors), *(f"{name} found nothing" for name in empty)]),
         kind=next(kind for kind in TELLING if any(error.kind == kind for _, error in errors)),
         retry_after=min(waits, default=None),
         failures=failures,
+        credits=sum(answer.credits or 0.0 for answer in empty.values()),
+        usd=sum(answer.usd for answer in empty.values()),
     )
 
 
@@ -317,6 +322,7 @@ def _together(answers: Sequence[SearchResult], *, limit: int, failures: tuple[Fa
         credits=sum(answer.credits or 0.0 for answer in answers),
         usd=sum(answer.usd for answer in answers),
         failures=failures,
+        incomplete=any(answer.incomplete for answer in answers),
     )
 
 

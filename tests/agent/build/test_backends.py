@@ -14,6 +14,7 @@ from agent.plan import Node, Plan
 from agent.settings import CairnSettings
 from agent.sources.base import SearchRequest, SearchResult, Source, close_sources, keep_seconds_of
 from agent.sources.http import make_client
+from agent.sources.pages.errors import PageError
 from agent.sources.select import selected
 from agent.trace import Searched, SearchFailed
 from tests.agent.sources.live.apiserver import ApiServer, Reply, json_reply, run
@@ -76,6 +77,42 @@ def test_the_cache_outlives_the_process_that_filled_it(tmp_path: Path):
             assert isinstance(step, Searched)
             assert step.cached == cached
         assert len(server.requests) == 1
+
+    run(test)
+
+
+def test_with_another_number_of_pages_or_of_enough_news_it_searches_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class NoPages:
+        def __init__(self, **given: Any) -> None:
+            pass
+
+        async def page(self, url: str) -> None:
+            raise PageError("its server answered 404", kind="status")
+
+        async def aclose(self) -> None:
+            pass
+
+    monkeypatch.setattr("agent.sources.pages.fetch.Fetcher", NoPages)
+
+    async def test(server: ApiServer) -> None:
+        server.routes |= {"/res/v1/web/search": recorded("brave/web.json"), "/news": recorded("serper/news.json")}
+        made = settings(
+            server.base, tmp_path, brave_key="b", serper_key="s", web="brave", news="serper", sources="web,news"
+        )
+        for given, cached in (
+            ({}, ("", "")),
+            ({}, ("fresh", "fresh")),
+            ({"news_enough": 9}, ("fresh", "")),
+            ({"pages": 1}, ("", "")),
+            ({"pages": 2}, ("", "")),
+            ({"pages": 1}, ("fresh", "fresh")),
+        ):
+            sources = build_sources(made.model_copy(update=given))
+            steps = await searched(sources, ("web", "dune"), ("news", "dune"))
+            await close_sources(sources.values())
+            assert tuple(step.cached for step in steps if isinstance(step, Searched)) == cached, given
 
     run(test)
 

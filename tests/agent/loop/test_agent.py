@@ -12,6 +12,7 @@ from agent.loop.agent import MAX_QUESTION_CHARS, Agent, Budgets
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.fuse import FusedSource
 from agent.trace import Answered, Delta, Event, Evidenced, Gathered, PlanRejected, SearchFailed, Skipped, Step, Trace
 from agent.trace.io import timeless
 from tests.agent.sanitize.test_sanitize import disguises
@@ -132,6 +133,20 @@ def test_a_failed_source_is_a_step_reported_to_the_policy_and_marks_the_trace():
     assert "B: the source news failed.\n</information>" in context(trace, "environment")
     assert trace.infrastructure
     assert trace.answer == "Frank Herbert"
+
+
+def test_nothing_found_while_a_source_behind_all_failed_is_a_failure_with_what_the_others_cost():
+    class Paid(Saying):
+        credits_per_search = 2.0
+
+    everywhere = FusedSource({"web": Broken(), "news": Paid()})
+    plan = "<search>\nA: Dune\nB: Dune\n</search>"
+    trace = answer([], agent=make_agent([plan, ANSWER_TURN], sources={"web": Broken(), "all": everywhere}))
+    first, same = (step for step in trace.steps if isinstance(step, SearchFailed))
+    assert first.why == "web: no route; news found nothing"
+    assert "A: the source all failed." in context(trace, "environment")
+    assert (first.credits, same.credits, trace.usage.credits) == (2.0, 0.0, 2.0), "an equal query is paid once"
+    assert trace.infrastructure
 
 
 def test_a_search_that_finds_nothing_is_reported_as_it_is():

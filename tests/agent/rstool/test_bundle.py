@@ -80,18 +80,6 @@ def test_where_each_query_starts_the_numbers_again_a_quote_names_the_document_th
     assert [(quote.source, quote.text) for quote in bundle.claims[1].quotes] == [(1, birth.text), (2, tides.text)]
 
 
-def test_an_honest_empty_bundle_says_what_was_tried():
-    bundle = bundle_of(trace_of(failed=["no route to news"]))
-    assert bundle.outcome == "empty"
-    assert [(a.query, a.found, a.failure) for a in bundle.tried] == [
-        ("author of Dune", 0, ""),
-        ("Dune", 0, "no route to news"),
-    ]
-    assert [attempt.source for attempt in bundle.failures] == ["news"]
-    assert "> author of Dune (web; 0 found)" in bundle.to_prompt()
-    assert "'Dune' in news (no route to news)" in bundle.why_empty
-
-
 @pytest.mark.parametrize("reason", ["engine", "cancelled", "interrupted"])
 def test_a_rollout_that_was_cut_off_without_a_claim_has_failed(reason: str):
     stopped = Stopped.model_validate({"reason": reason, "detail": "no one listens"})
@@ -99,12 +87,6 @@ def test_a_rollout_that_was_cut_off_without_a_claim_has_failed(reason: str):
     assert bundle.outcome == "failed"
     assert bundle.ended.detail == "no one listens"
     assert "no one listens" in bundle.why_empty
-
-
-def test_a_source_that_no_fallback_healed_makes_an_empty_bundle_a_failed_one():
-    trace = trace_of(failed=["no route"])
-    trace.infrastructure = True
-    assert bundle_of(trace).outcome == "failed"
 
 
 # Size

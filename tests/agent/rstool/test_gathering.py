@@ -23,6 +23,8 @@ from agent.rstool import (
     tool_definition,
 )
 from agent.settings import CairnSettings
+from agent.sources.base import SearchRequest, SearchResult, Source
+from agent.sources.fuse import FusedSource
 from agent.world import load_world
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, Hanging, make_agent
 
@@ -51,6 +53,59 @@ def test_a_source_that_failed_is_among_what_was_tried():
     sources = {"web": Echo(), "news": Broken(), "all": Echo("all")}
     bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN], sources=sources)))
     assert [(attempt.kind, attempt.failure) for attempt in bundle.failures] == [("upstream", "no route")]
+
+
+class Nothing:
+    """A source that has nothing."""
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult()
+
+
+EVERYWHERE = "<search>who wrote Dune</search>"
+UNKNOWN = "<answer>I do not know</answer>"
+
+
+def test_where_one_source_behind_all_failed_and_the_other_found_nothing_the_bundle_is_a_failed_one():
+    parts: dict[str, Source] = {"web": Broken(), "corpus": Nothing()}
+    sources = parts | {"all": FusedSource(parts)}
+    bundle = bounded(gather("q", agent=make_agent([EVERYWHERE, UNKNOWN], sources=sources)))
+    assert bundle.outcome == "failed"
+    assert [(attempt.source, attempt.found, attempt.failure) for attempt in bundle.tried] == [
+        ("all", 0, "web: no route; corpus found nothing")
+    ]
+    assert "The search failed: no search was answered. Searched: 'who wrote Dune' in all (web: no route;" in (
+        bundle.why_empty
+    )
+
+
+def test_what_failed_behind_all_while_others_found_something_is_among_what_was_tried():
+    parts: dict[str, Source] = {"web": Broken(), "corpus": Echo("corpus")}
+    sources = parts | {"all": FusedSource(parts)}
+    bundle = bounded(gather("q", agent=make_agent([EVERYWHERE, UNKNOWN], sources=sources)))
+    assert (bundle.outcome, bundle.failures) == ("empty", ())
+    assert [(attempt.found, attempt.failure, attempt.lost) for attempt in bundle.tried] == [(1, "", ("web",))]
+    assert "> who wrote Dune (all; 1 found, web failed)" in bundle.to_prompt()
+
+
+def test_an_honest_empty_bundle_says_what_was_tried():
+    sources: dict[str, Source] = {"web": Nothing(), "news": Broken(), "all": Nothing()}
+    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, UNKNOWN], sources=sources)))
+    assert bundle.outcome == "empty"
+    assert [(attempt.query, attempt.found, attempt.failure) for attempt in bundle.tried] == [
+        ("who wrote Dune", 0, ""),
+        ("when was Dune published", 0, "no route"),
+    ]
+    assert [attempt.source for attempt in bundle.failures] == ["news"]
+    assert "> who wrote Dune (web; 0 found)" in bundle.to_prompt()
+    assert "'when was Dune published' in news (no route)" in bundle.why_empty
+
+
+def test_a_bundle_without_claims_of_searches_that_all_failed_is_a_failed_one():
+    sources: dict[str, Source] = {"web": Broken(), "news": Broken(), "all": Echo("all")}
+    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, UNKNOWN], sources=sources)))
+    assert (bundle.outcome, len(bundle.failures)) == ("failed", 2)
+    assert bundle.why_empty.startswith("The search failed: no search was answered. Searched: ")
 
 
 def test_an_engine_that_fails_makes_a_bundle_that_says_so():

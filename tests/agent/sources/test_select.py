@@ -1,7 +1,9 @@
 """What one request wants of all its searches reaches each of them, and no prompt."""
 
 import asyncio
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -11,12 +13,13 @@ from agent.loop.agent import Agent
 from agent.plan import DOCUMENTS, Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.sources.base import SearchRequest, SearchResult
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.filters import joined, read_filters, unhonoured
+from agent.sources.fuse import FusedSource, fused
 from agent.sources.select import choose, names_of, selected
 from agent.trace import Searched, Trace
 from agent.world import load_world
-from tests.conftest import Echo
+from tests.conftest import Broken, Echo, make_agent
 
 
 @dataclass
@@ -185,6 +188,57 @@ def test_a_source_under_several_names_is_searched_once():
     echo = Echo("web")
     chosen = choose({"web": echo, "news": echo, "all": echo}, ["web", "news"])
     assert chosen["all"] is echo
+
+
+@dataclass
+class Full:
+    """A source that has as many passages as may be; counts its searches."""
+
+    name: str
+    state: str = "of these files"
+    searches: int = 0
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self.searches += 1
+        found = (Passage(id=f"{self.name} {n}", source=self.name, title="", text=f"{n}") for n in range(request.limit))
+        return SearchResult(tuple(found))
+
+
+@pytest.mark.parametrize("only", [("web", "news"), ("all",)])
+def test_a_library_beside_two_sources_is_one_of_three_in_all_and_searched_once(only: tuple[str, ...]):
+    library, web, news = Full("library"), Full("web"), Full("news")
+    sources: dict[str, Source] = {"web": web, "news": news}
+
+    async def find(libraries: Sequence[str], files: Sequence[str]) -> tuple[tuple[str, ...], Full]:
+        return tuple(libraries), library
+
+    async def main() -> SearchResult:
+        agent = replace(make_agent([], sources=sources | {"all": fused(sources, ["web", "news"])}), find_libraries=find)
+        beside = await agent.with_libraries(["vs_1"], beside_sources=True)
+        return await selected(beside.sources, only=only)["all"].search(SearchRequest("q", limit=6))
+
+    found = asyncio.run(main())
+    assert Counter(passage.source for passage in found.passages) == {"library": 2, "web": 2, "news": 2}
+    assert (library.searches, web.searches, news.searches) == (1, 1, 1)
+
+
+def test_no_part_of_what_is_fused_again_is_lost_because_another_one_has_its_name():
+    inner = FusedSource({"wiki": Full("inner"), "web": Full("web")})
+    outer: dict[str, Source] = {"other": inner, "wiki": Full("outer")}
+    found = asyncio.run(fused(outer, ["wiki", "other"]).search(SearchRequest("q", limit=6)))
+    assert Counter(passage.source for passage in found.passages) == {"outer": 2, "inner": 2, "web": 2}
+
+
+def test_a_library_beside_a_source_that_fails_names_that_source():
+    async def find(libraries: Sequence[str], files: Sequence[str]) -> tuple[tuple[str, ...], Full]:
+        return tuple(libraries), Full("library")
+
+    async def main() -> SearchResult:
+        agent = replace(make_agent([], sources={"web": Broken(), "all": Broken()}), find_libraries=find)
+        beside = await agent.with_libraries(["vs_1"], beside_sources=True)
+        return await beside.sources["web"].search(SearchRequest("q", limit=1))
+
+    assert asyncio.run(main()).lost == ("web",)
 
 
 @pytest.mark.parametrize("name", ["x", DOCUMENTS, ""])

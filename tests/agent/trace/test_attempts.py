@@ -1,3 +1,4 @@
+from agent.errors import Failure
 from agent.evidence import Passage
 from agent.trace import Answered, Gathered, Searched, SearchFailed, Step
 from agent.trace.attempts import not_in_passages, nothing_found, unsearched
@@ -21,7 +22,16 @@ def test_where_nothing_was_found_the_sentence_says_what_was_tried():
 
 
 def test_where_every_search_failed_it_is_not_said_that_nothing_was_found():
-    assert nothing_found([failed("Dune")]).startswith("No search could be made, so no passage supports this.")
+    assert nothing_found([failed("Dune")]).startswith("Every search failed, so no passage supports this.")
+
+
+def test_what_failed_of_several_sources_is_named():
+    partly = Searched(round=1, node="A", source="all", query="Dune", passages=(), lost=("web", "kg"))
+    failures = (Failure("tavily", "rate", "x"), Failure("tavily", "quota", "x"), Failure("kg", "upstream", "x"))
+    wholly = SearchFailed(round=1, node="B", source="all", query="Emma", why="z", error="quota", failures=failures)
+    assert nothing_found([partly, wholly]).endswith(
+        "Tried: “Dune” (all, of which web, kg failed), “Emma” (all failed: quota in tavily, upstream in kg)."
+    )
 
 
 def test_many_searches_are_counted_and_equal_ones_named_once():

@@ -259,7 +259,8 @@ def test_a_search_that_failed_gives_none(name: str, variant: str):
 
 
 def test_a_source_that_failed_while_others_answered_gives_none():
-    trace = lossy("multisearch", THREE, MERGED + said("Rome"))
+    two = "<think>Plan.</think><search>builder of Tarn Harbour, Lina Orr born</search>"
+    trace = lossy("multisearch", two, MERGED + said("Rome"))
     assert not trace.infrastructure
     reward = reward_of("outcome", {})
     assert asyncio.run(reward.score(trace, TASK)) is None

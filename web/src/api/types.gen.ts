@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: e2cab631245d908c3e1304cdd7052c4041d194c0eda06c69a7ea0d161077f1da
+// Made of schema.json by tools/types.mjs; sha256 of it: fdf652b507f433f487f6758de2d071cf6a5c91c2d753391bd53ec142cbe88947
 
 /**
  * Made by `python -m server.ui.types`.
@@ -213,6 +213,8 @@ why: string
 error: string
 took: number
 failures: Failure[]
+credits?: number
+usd?: number
 }
 /**
  * A node was not searched; `segments` are those of the fill that skipped it (see `Filled`), or of the plan.
@@ -497,7 +499,7 @@ history: unknown[][]
  */
 restated: string
 /**
- * found: there are claims (unless all were left out, see size). empty: the search ended and nothing was found, see tried. failed: the engine or every source failed, see ended and tried.
+ * found: there are claims (unless all were left out, see size). empty: the search ended and nothing was found, see tried. failed: the engine or every search failed, see ended and tried. A search that found nothing while one of its sources failed is one that failed.
  */
 outcome: ("found" | "empty" | "failed")
 claims: EvidenceClaim[]
@@ -600,6 +602,10 @@ failure: string
  * auth, quota, rate, bad_query, upstream, timeout or parse.
  */
 kind: string
+/**
+ * Where source is several of them: the names of those that failed while others answered.
+ */
+lost?: string[]
 }
 /**
  * How the search ended.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, get_args
 
 import pytest
 
@@ -10,10 +11,12 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Closable, Paid, SearchRequest, SearchResult, Source, ask, close_sources, credits_of
 from agent.sources.extract.pool import ExtractPool
-from agent.sources.pages.fetch import Fetcher
+from agent.sources.pages.errors import PageError, PageErrorKind
+from agent.sources.pages.fetch import Fetcher, WebPage
 from agent.sources.pages.source import WithPages
 from tests.agent.sources.extract.pages import ARTICLE, STORY, pdf
 from tests.agent.sources.pages.site import Handler, Reply, Site, guard_for, serving
+from tests.virtual_clock import run as run_virtually
 
 QUERY = "When did the lighthouse on Skerry Point get a paraffin burner?"
 SNIPPET = "A snippet of the search engine …"
@@ -143,6 +146,33 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
         "/empty": Reply("<html><body></body></html>"),
     }
     run(pages, use)
+
+
+class NoPage(Fetcher):
+    """Every page fails so; without an error it never comes."""
+
+    def __init__(self, error: PageError | None) -> None:
+        self.error = error
+
+    async def page(self, url: str) -> WebPage:
+        if self.error is not None:
+            raise self.error
+        await asyncio.Event().wait()
+        raise AssertionError("no one sets this event")
+
+
+@pytest.mark.parametrize("kind", [*get_args(PageErrorKind), "late"])
+def test_a_result_is_incomplete_where_a_page_was_slow_or_unreachable(kind: Any):
+    fetcher = NoPage(None if kind == "late" else PageError("so it is", kind=kind))
+    source = WithPages(Found([hit("https://example.org/1")]), fetcher)
+    found = run_virtually(source.search(SearchRequest(QUERY, limit=5)))
+    assert found.passages[0].text == SNIPPET
+    assert found.incomplete == (kind in {"slow", "unreachable", "late"})
+
+
+def test_a_result_that_was_incomplete_before_its_pages_were_read_stays_so():
+    given = SearchResult((hit(""),), incomplete=True)
+    assert run_virtually(WithPages(Found(given), NoPage(None)).search(SearchRequest(QUERY, limit=5))).incomplete
 
 
 def test_what_the_source_says_of_its_search_is_kept():

@@ -7,7 +7,7 @@ from agent.errors import Failure, SourceError, SourceErrorKind
 from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult, ask, credits_of
 from agent.sources.limits import Limits
-from agent.sources.resilience.cached import EMPTY_SECONDS, Cached
+from agent.sources.resilience.cached import BRIEF_SECONDS, Cached
 from agent.sources.resilience.resilient import Fallback, Guarded
 from agent.sources.resilience.store import AnswerStore, open_store
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, passage
@@ -173,11 +173,33 @@ def test_an_empty_answer_is_kept_for_a_shorter_time_and_never_stands_in():
         clock = Day()
         source = cached(Scripted([], error("upstream")), clock=clock)
         assert (await find(source)).passages == ()
-        clock.now += EMPTY_SECONDS - 1
+        clock.now += BRIEF_SECONDS - 1
         assert (await find(source)).cached == "fresh"
         clock.now += 2
         with pytest.raises(SourceError):
             await find(source)
+
+    run(main())
+
+
+def test_an_incomplete_answer_is_kept_for_a_shorter_time_and_may_stand_in_like_any_other():
+    def incomplete() -> SearchResult:
+        return SearchResult((passage("a"),), backend="brave", incomplete=True)
+
+    async def main() -> None:
+        clock = Day()
+        backend = Scripted(incomplete, error("upstream"), [passage("b")])
+        source = cached(backend, clock=clock)
+        await find(source)
+        clock.now += BRIEF_SECONDS - 1
+        assert (await find(source)).cached == "fresh"
+        clock.now += 2
+        assert [(hits.cached, hits.passages[0].id) for hits in [await find(source), await find(source)]] == [
+            ("stale", "a"),
+            ("", "b"),
+        ]
+        clock.now += BRIEF_SECONDS + 1
+        assert (await find(source)).cached == "fresh", "what is complete is kept for its whole time"
 
     run(main())
 

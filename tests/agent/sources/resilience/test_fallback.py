@@ -131,6 +131,20 @@ def test_an_honestly_empty_answer_is_one_when_no_one_knows_more():
     assert (hits.backend, hits.failures) == ("a+b", ())
 
 
+def test_nothing_of_one_is_no_answer_where_another_one_failed():
+    sources = [backend("tavily", error("quota", "no credits", retry_after=7)), backend("ddgs", [])]
+    with pytest.raises(SourceError, match=r"^tavily: no credits; ddgs found nothing$") as raised:
+        run(ask(chain(*sources), SearchRequest("x", limit=3), seconds=10))
+    assert (raised.value.kind, raised.value.retry_after) == ("quota", 7)
+    assert [(f.backend, f.kind) for f in raised.value.failures] == [("tavily", "quota")]
+
+
+def test_nothing_is_an_answer_where_a_backend_gave_it_at_the_second_try():
+    guarded = Guarded(backend("tavily", error("upstream"), []), name="tavily", limits=Limits(tries=2))
+    found = run(ask(Fallback("web", [guarded]), SearchRequest("x", limit=3), seconds=10))
+    assert (found.passages, [f.kind for f in found.failures]) == ((), ["upstream"])
+
+
 def test_notes_pass_through_once():
     def noting() -> SearchResult:
         return SearchResult((passage("a"),), backend="a", notes=("it cannot filter by 'lang de'",))

@@ -57,7 +57,7 @@ def test_answers_are_kept_for_the_shortest_time_that_a_backend_says():
     run(main())
 
 
-def test_with_other_backends_or_something_around_them_it_searches_again():
+def test_with_other_backends_more_of_them_or_something_around_them_it_searches_again():
     async def main() -> None:
         store = open_store("memory:")
         tavily, brave = Scripted(name="tavily"), Scripted(name="brave")
@@ -66,6 +66,9 @@ def test_with_other_backends_or_something_around_them_it_searches_again():
             (resilient("web", [tavily], store=store), "fresh"),
             (resilient("web", [tavily, brave], store=store), ""),
             (resilient("web", [tavily], store=store, around=lambda inner: inner), ""),
+            (resilient("web", [tavily], store=store, enough=2), ""),
+            (resilient("web", [tavily], store=store, enough=2, variant="elsewhere"), ""),
+            (resilient("web", [tavily], store=store, enough=2, variant="elsewhere"), "fresh"),
         ):
             assert (await ask(source, SearchRequest("x", limit=3), seconds=10)).cached == cached
 
