@@ -35,7 +35,7 @@ class FusedSource:
 
     @property
     def keep_seconds(self) -> float:
-        return min(keep_seconds_of(source) for source in self._sources.values())
+        return min(keep_seconds_of(source) for source in self.parts.values())
 
     async def search(self, request: SearchRequest) -> SearchResult:
         """Give the best `limit` passages of all sources, with the failures and the names of those that gave nothing.
