@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import PlanError
@@ -188,20 +189,24 @@ def _parents(
 ) -> dict[str, list[str]]:
     """Each node's parents in the plan's order: from its edges, and where plans `refer`, from `#A` in its query."""
     found: dict[str, set[str]] = {name: set() for name in nodes}
-    names = [*nodes, *dropped]
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for name in (*nodes, *dropped):
+        names[name.casefold()].append(name)
     for edge in edges:
-        parent, child = _end(edge, edge.parent, names=names), _end(edge, edge.child, names=names)
-        if parent in nodes and child in nodes:
-            found[child].add(parent)
+        parents = {_end(edge, written, names=names) for written in edge.parents}
+        children = {_end(edge, written, names=names) for written in edge.children}
+        for child in children & nodes.keys():
+            found[child] |= parents & nodes.keys()
     for name, node in nodes.items() if refer else ():
         found[name] |= {reference for reference in _REFERENCE.findall(node.query) if reference in nodes}
     return {name: [other for other in nodes if other in found[name]] for name in nodes}
 
 
-def _end(edge: DraftEdge, written: str, *, names: Collection[str]) -> str:
-    if written in names:
+def _end(edge: DraftEdge, written: str, *, names: Mapping[str, Sequence[str]]) -> str:
+    """The id that is meant. `names` has the ids by their folded case, which matters where only it differs."""
+    close = names.get(written.casefold(), ())
+    if written in close:
         return written
-    close = [name for name in names if name.casefold() == written.casefold()]
     if len(close) != 1:
         raise PlanError(f"edge {edge.line!r} names {written!r}, which is no query of this plan; write one for it")
     return close[0]
