@@ -4,6 +4,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, count
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import PlanError
@@ -153,15 +155,14 @@ def _node(name: str, draft: DraftQuery, source: str) -> Node:
 
 
 def _names(drafts: Collection[DraftQuery]) -> list[str]:
-    """The id of each query; those without one get A, B, C … that are free."""
+    """The id of each query; those without one get A, B, C … that are free, then A1, B1 … without an end."""
     taken: set[str] = set()
     for draft in drafts:
         if draft.id is not None and draft.id in taken:
             raise PlanError(f"two queries have the id {draft.id!r}; give each its own")
         taken.add(draft.id or "")
-    letters = (letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in taken)
-    spare = (f"{letter}{digit}" for digit in range(1, 10) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    free = iter([*letters, *(name for name in spare if name not in taken)])
+    spare = (f"{letter}{number}" for number in count(1) for letter in ascii_uppercase)
+    free = (name for name in chain(ascii_uppercase, spare) if name not in taken)
     return [draft.id or next(free) for draft in drafts]
 
 

@@ -269,6 +269,14 @@ def test_a_protocol_may_cut_a_plan_instead_of_rejecting_it():
     assert [node.id for node in read.nodes] == ["A", "B"]
 
 
+def test_a_plan_of_any_number_of_queries_can_be_cut():
+    protocol = CAIRN.model_copy(update={"cut_queries": True, "max_queries": 2})
+    lines = [f"query {number}" for number in range(3000)]
+    read = parse_plan("\n".join([*lines, "A -> B", "c -> A1"]), protocol=protocol, sources=SOURCES)
+    assert (short(read), edges(read)) == ([("A", "query 0", "all"), ("B", "query 1", "all")], {("A", "B")})
+    assert len(set(read.dropped)) == 2998
+
+
 def test_another_separator_can_be_chosen():
     protocol = MULTISEARCH.model_copy(update={"separator": "##"})
     assert [n.query for n in parse_plan("a, b ## c", protocol=protocol, sources=SOURCES).nodes] == ["a, b", "c"]
