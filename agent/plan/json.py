@@ -5,15 +5,19 @@ It never evaluates anything: what was written is text until `json` reads it.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from agent.errors import PlanError
 
-_FENCE: Final = re.compile(r"```[\w-]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL)
+_FENCE: Final = "```"
+_FENCE_HEAD: Final = re.compile(r"[\w-]*[ \t]*\n?")
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_CLOSING: Final = re.compile(r"\s*[\]}]")
+"""The next character but white space closes a list or an object."""
 _CONTROL: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -23,9 +27,7 @@ def read_values(text: str) -> Iterator[tuple[Any, str]]:
     Raises:
         PlanError: there is text that is no JSON, a key occurs twice, or a value does not end.
     """
-    fences = _FENCE.findall(text)
-    if fences and not _FENCE.sub("", text).strip():
-        text = "\n".join(fences)
+    text = _unfenced(text)
     plain, written = _plain(text)
     decoder = json.JSONDecoder(object_pairs_hook=_once_each)
     at = _next_value(plain, 0)
@@ -68,10 +70,19 @@ def as_object(value: Any) -> dict[str, Any] | None:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    counts = Counter(name for name, _ in pairs)
+    if twice := next((name for name, count in counts.items() if count > 1), None):
         raise PlanError(f"the key {twice!r} occurs twice; write it once")
     return dict(pairs)
+
+
+def _unfenced(text: str) -> str:
+    """What is in the code fences of a text; the text itself if there are none, or anything else beside them."""
+    parts = text.split(_FENCE)
+    outside, inside = parts[::2], parts[1::2]
+    if not inside or len(inside) == len(outside) or "".join(outside).strip():
+        return text
+    return "\n".join(_FENCE_HEAD.sub("", held, count=1).rstrip(" \t").removesuffix("\n") for held in inside)
 
 
 def _next_value(text: str, at: int) -> int:
@@ -88,16 +99,17 @@ def _plain(text: str) -> tuple[str, list[int]]:
         if text[at] in _QUOTES:
             said, end = _string(text, at)
             pieces.append((said, at))
-        elif text[at] == "," and _closes(text, at + 1):
+        elif text[at] == "," and _CLOSING.match(text, at + 1):
             end = at + 1
         else:
             word = _WORD.match(text, at)
             end = word.end() if word else at + 1
             pieces.append((_WORDS.get(text[at:end], text[at:end]), at))
         at = end
-    places = [
-        start + place if text.startswith(said, start) else start for said, start in pieces for place in range(len(said))
-    ]
+    places: list[int] = []
+    for said, start in pieces:
+        as_written = text.startswith(said, start)
+        places += range(start, start + len(said)) if as_written else [start] * len(said)
     return "".join(said for said, _ in pieces), [*places, len(text)]
 
 
@@ -118,12 +130,6 @@ def _string(text: str, at: int) -> tuple[str, int]:
         said.append('\\"' if character == '"' else _CONTROL.get(character, character))
         place += 1
     return text[at:], len(text)
-
-
-def _closes(text: str, at: int) -> bool:
-    """Whether the next character but white space closes a list or an object."""
-    rest = text[at:].lstrip()
-    return rest[:1] in {"]", "}"}
 
 
 def _short(text: str) -> str:

@@ -2,7 +2,10 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, count
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import PlanError
@@ -152,15 +155,14 @@ def _node(name: str, draft: DraftQuery, source: str) -> Node:
 
 
 def _names(drafts: Collection[DraftQuery]) -> list[str]:
-    """The id of each query; those without one get A, B, C … that are free."""
+    """The id of each query; those without one get A, B, C … that are free, then A1, B1 … without an end."""
     taken: set[str] = set()
     for draft in drafts:
         if draft.id is not None and draft.id in taken:
             raise PlanError(f"two queries have the id {draft.id!r}; give each its own")
         taken.add(draft.id or "")
-    letters = (letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in taken)
-    spare = (f"{letter}{digit}" for digit in range(1, 10) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    free = iter([*letters, *(name for name in spare if name not in taken)])
+    spare = (f"{letter}{number}" for number in count(1) for letter in ascii_uppercase)
+    free = (name for name in chain(ascii_uppercase, spare) if name not in taken)
     return [draft.id or next(free) for draft in drafts]
 
 
@@ -188,20 +190,24 @@ def _parents(
 ) -> dict[str, list[str]]:
     """Each node's parents in the plan's order: from its edges, and where plans `refer`, from `#A` in its query."""
     found: dict[str, set[str]] = {name: set() for name in nodes}
-    names = [*nodes, *dropped]
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for name in (*nodes, *dropped):
+        names[name.casefold()].append(name)
     for edge in edges:
-        parent, child = _end(edge, edge.parent, names=names), _end(edge, edge.child, names=names)
-        if parent in nodes and child in nodes:
-            found[child].add(parent)
+        parents = {_end(edge, written, names=names) for written in edge.parents}
+        children = {_end(edge, written, names=names) for written in edge.children}
+        for child in children & nodes.keys():
+            found[child] |= parents & nodes.keys()
     for name, node in nodes.items() if refer else ():
         found[name] |= {reference for reference in _REFERENCE.findall(node.query) if reference in nodes}
     return {name: [other for other in nodes if other in found[name]] for name in nodes}
 
 
-def _end(edge: DraftEdge, written: str, *, names: Collection[str]) -> str:
-    if written in names:
+def _end(edge: DraftEdge, written: str, *, names: Mapping[str, Sequence[str]]) -> str:
+    """The id that is meant. `names` has the ids by their folded case, which matters where only it differs."""
+    close = names.get(written.casefold(), ())
+    if written in close:
         return written
-    close = [name for name in names if name.casefold() == written.casefold()]
     if len(close) != 1:
         raise PlanError(f"edge {edge.line!r} names {written!r}, which is no query of this plan; write one for it")
     return close[0]

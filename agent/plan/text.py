@@ -1,6 +1,8 @@
 """How policies write plans: from the text between the search tags to drafts. `agent.plan` says whether they can run.
 
 What can be read without doubt is read; the rest raises `PlanError` with one sentence that names the line and the fix.
+A line may be as long as a turn, so every pattern takes time in proportion to it: none begins with a repetition that
+could be tried from each of its characters, and no two that take the same characters follow one another.
 """
 
 import re
@@ -14,20 +16,20 @@ from agent.errors import PlanError
 ID: Final = r"(?:[A-Za-z][0-9]{2}|[A-Za-z0-9]{1,2})"
 MAX_QUERY_CHARS: Final = 400
 
-_ARROW: Final = re.compile(r"\s*(?:[-—–=－＝]+[>＞]|[→⇒⟶➔➜])\s*")
+_ARROW: Final = re.compile(r"(?<![-—–=－＝])[-—–=－＝]+[>＞]|[→⇒⟶➔➜]")
 _LABELLED: Final = re.compile(rf"(?P<id>{ID})\s*(?:：|:(?![\d/]))\s*(?P<rest>.*)")
 _BULLET: Final = re.compile(r"[-*•‣]\s+")
 _NUMBERED: Final = re.compile(r"(\d{1,2})[.)]\s+(?=\S)")
 _HEADER: Final = re.compile(r"(?P<what>nodes|edges)\s*(?:[:：]\s*(?P<rest>.*))?", re.IGNORECASE)
 _SHORT_EDGE: Final = rf"#?{ID}\s*(?:[,，]\s*#?{ID}\s*)*(?:[-—–=－＝]+[>＞]|[→⇒⟶➔➜])"
 _INNER_HEADER: Final = re.compile(rf"(?<=[\s)）;；])(?=edges\s*[:：]\s*(?:$|none|{_SHORT_EDGE}))", re.IGNORECASE)
-_NEXT: Final = re.compile(rf"(?:(?<=[)）])\s*[,，;；.]?|[;；])\s*(?={ID}\s*[:：]\s|{_SHORT_EDGE})")
+_NEXT: Final = re.compile(rf"(?:(?<=[)）])(?:\s*[,，;；.])?|[;；])\s*(?={ID}\s*[:：]\s|{_SHORT_EDGE})")
 _NO_EDGES: Final = {"", "none", "(none)", "-", "n/a", "no edges"}
 _WORD: Final = re.compile(r"[^\W\d_][\w-]*")
 _DATE: Final = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 _FILTER: Final = re.compile(  # a bracket such as "(not Paris)" or "(kind of)" belongs to the query
-    r"(after|before|site|lang|not(?=[\s:=]+\S+\.\w)|recent(?=[\s:=]+(?:day|week|month|year)$)"
-    r"|kind(?=[\s:=]+(?:general|news|science|finance)$))\s*[:= ]\s*(\S+)",
+    r"(after|before|site|lang|not(?=(?:[\s:=]*\s|[:=])\S+\.\w)|recent(?=[\s:=]+(?:day|week|month|year)$)"
+    r"|kind(?=[\s:=]+(?:general|news|science|finance)$))(?:\s*[:=]|[^\S ]* )\s*(\S+)",
     re.IGNORECASE,
 )
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -53,9 +55,11 @@ class DraftQuery:
 
 @dataclass(frozen=True)
 class DraftEdge:
+    """An arrow from each of its parents to each of its children."""
+
     line: str
-    parent: str
-    child: str
+    parents: tuple[str, ...]
+    children: tuple[str, ...]
 
 
 @dataclass
@@ -130,7 +134,7 @@ def _edges(line: str) -> list[DraftEdge]:
         return []
     edges: list[DraftEdge] = []
     for chain in re.split(r"[;；]", line.rstrip(" .,，;；")):
-        written = _ARROW.split(chain)
+        written = [group.strip() for group in _ARROW.split(chain)]
         groups = [_ids(group) for group in written]
         if len(groups) < 2 or not all(groups):
             if any(len(group.split()) > 1 for group in written):
@@ -139,7 +143,7 @@ def _edges(line: str) -> list[DraftEdge]:
         parents = groups[0]
         for at, group in enumerate(groups[1:], start=2):
             children = group if at == len(groups) else group[:1]
-            edges += [DraftEdge(line, parent, child) for child in children for parent in parents]
+            edges.append(DraftEdge(line, tuple(parents), tuple(children)))
             parents = group[1:] or group
     return edges
 
@@ -147,7 +151,7 @@ def _edges(line: str) -> list[DraftEdge]:
 def _ids(text: str) -> list[str]:
     """The ids of `A, C`, `[A, C]` or `Node A and Node C`; empty if it is anything else."""
     plain = re.sub(r"(?i)\bnodes?\s+|#", "", text).strip(" \t[](){}")
-    words = re.split(r"\s*[,，、&+]\s*|\s+and\s+", plain)
+    words = [word.strip() for word in re.split(r"[,，、&+]|(?<!\s)\s+and\s+", plain)]
     return words if all(re.fullmatch(r"\w{1,12}", word) for word in words) else []
 
 
@@ -181,9 +185,12 @@ def _split_query(
         return body, None, ()
     query = text[:at].rstrip()
     parts = [part.strip() for part in re.split(r"[,，]", text[at + 1 : -1])]
-    known = [part for part in parts if _is_source(part, sources)]
-    filters = [part for part in parts if part not in known and _FILTER.fullmatch(part)]
-    other = [part for part in parts if part not in known and part not in filters]
+    known: list[str] = []
+    filters: list[str] = []
+    other: list[str] = []
+    for part in parts:
+        kind = known if _is_source(part, sources) else filters if _FILTER.fullmatch(part) else other
+        kind.append(part)
     if len(known) > 1:
         raise PlanError(f"line {line!r} names the sources {known[0]!r} and {known[1]!r}; write one line for each")
     if known and other:
@@ -233,9 +240,10 @@ def _is_date(text: str) -> bool:
 def _split(line: str) -> Iterator[str]:
     """Cut at commas, but not inside double quotes, and not inside a number such as 1,000."""
     marks = (",", "，")
+    last = {opening: line.rfind(closing) for opening, closing in _QUOTES.items()}
     start = at = 0
     while at < len(line):
-        closing = line.find(_QUOTES[line[at]], at + 1) if line[at] in _QUOTES else -1
+        closing = line.find(_QUOTES[line[at]], at + 1) if at < last.get(line[at], 0) else -1
         mark = next((mark for mark in marks if line.startswith(mark, at)), "")
         if closing > 0:
             at = closing + 1

@@ -1,7 +1,9 @@
 """Cut a stream of sampled text into blocks. It reads what the policy wrote and nothing else."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agent.protocols.base import Mark, Role
 
@@ -54,6 +56,8 @@ class TagReader:
         self._ends = tuple(self._closings.values()) if alone else ()
         self._text = ""
         self._tail = ""
+        self._at = 0
+        """Where in the tail reading goes on: to cut it at every mark would copy the rest again and again."""
 
     @property
     def open_role(self) -> Role | None:
@@ -62,25 +66,25 @@ class TagReader:
 
     def feed(self, text: str) -> Iterator[OpenPiece | Block]:
         """Read on. Who stops taking before the end leaves the rest of `text` unread."""
-        self._tail += text
+        self._tail, self._at = self._tail[self._at :] + text, 0
         while found := self._next_mark():
             at, mark = found
-            yield from self._take(self._tail[:at])
-            self._tail = self._tail[at + len(mark) :]
+            yield from self._take(self._tail[self._at : at])
+            self._at = at + len(mark)
             block = self._end_block()
             self._role, self._ends = self._openings.get(mark), ()
             if block is not None:
                 yield block
         safe = len(self._tail) - self._partial()
-        yield from self._take(self._tail[:safe])
-        self._tail = self._tail[safe:]
+        yield from self._take(self._tail[self._at : safe])
+        self._at = safe
 
     def close(self) -> Iterator[OpenPiece | Block]:
         """The stream has ended: give what was held back, then the block that was not closed, if it says anything."""
-        closing = self._closings[self._role] if self._role is not None and len(self._tail) > 1 else ""
-        if not closing.startswith(self._tail or "-"):  # half a closing mark is not the block's text
-            yield from self._take(self._tail)
-        self._tail = ""
+        rest, self._tail, self._at = self._tail[self._at :], "", 0
+        closing = self._closings[self._role] if self._role is not None and len(rest) > 1 else ""
+        if not closing.startswith(rest or "-"):  # half a closing mark is not the block's text
+            yield from self._take(rest)
         if self._text.strip() and (block := self._end_block()):
             yield block
 
@@ -95,12 +99,13 @@ class TagReader:
     def _next_mark(self) -> tuple[int, str] | None:
         if self._role in self._nesting:
             return self._next_brace()
-        hits = [(at, mark) for mark in self._marks() if (at := self._tail.find(mark)) >= 0]
-        return min(hits, default=None)
+        hit = _any_of(self._marks()).search(self._tail, self._at)
+        return (hit.start(), hit[0]) if hit else None
 
     def _next_brace(self) -> tuple[int, str] | None:
         """The brace that closes the block; what is read without finding it is never looked at again."""
-        for at, character in enumerate(self._tail):
+        for at in range(self._at, len(self._tail)):
+            character = self._tail[at]
             if character == "}" and not self._depth:
                 return at, character
             self._depth += {"{": 1, "}": -1}.get(character, 0)
@@ -110,7 +115,7 @@ class TagReader:
         """Length of the longest end of the tail that may be the start of a mark."""
         if self._role in self._nesting:
             return 0
-        starts = {self._tail.rfind(mark[0]) for mark in self._marks()}
+        starts = {self._tail.rfind(mark[0], self._at) for mark in self._marks()}
         ends = (self._tail[at:] for at in sorted(starts) if at >= 0)
         return next((len(end) for end in ends if any(mark.startswith(end) for mark in self._marks())), 0)
 
@@ -127,3 +132,9 @@ class TagReader:
         if self._role is None and not text:
             return None
         return Block(self._role or "thought", text, tagged=self._role is not None)
+
+
+@lru_cache(maxsize=256)
+def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds the first of the marks in one pass, also where most of them do not occur."""
+    return re.compile("|".join(map(re.escape, sorted(marks))) or "(?!)")

@@ -18,8 +18,9 @@ _MOST_STATEMENTS: Final = 12
 _TAGGED: Final = re.compile(r"<(search|answer)>(.*?)(?:</\1>|$)", re.DOTALL | re.IGNORECASE)
 _EVIDENCE: Final = re.compile(r"<evidence>(.*?)</evidence>", re.DOTALL | re.IGNORECASE)
 _ACTION: Final = re.compile(
-    r"^\s*(?:action\s*:\s*)?(search|finish|answer)\s*(?:\[(.*?)\]|:\s*(.+?))\s*$", re.IGNORECASE | re.MULTILINE
+    r"^[^\S\n]*(?:action\s*:\s*)?(search|finish|answer)\s*(?:\[(.*?)\]\s*$|:\s*(\S.*))", re.IGNORECASE | re.MULTILINE
 )
+"""On a line of its own; no run of blanks or empty lines is tried from each of its characters."""
 _MARKER: Final = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)]|[A-Za-z]:)\s*")
 _CITES: Final = re.compile(r"\s{0,3}[\[【]\s*(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\s*[\]】]")
 _QUERY_KEYS: Final = ("queries", "query", "search", "q", "plan", "searches")

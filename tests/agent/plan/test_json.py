@@ -172,6 +172,47 @@ def test_a_call_that_cannot_run_is_refused_with_what_there_is(text: str, why: st
     assert "\n" not in str(caught.value)
 
 
+# Text as long as a turn
+
+
+@pytest.mark.timeout(30)  # each took minutes, and held the event loop
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```" + " " * 100_000,
+        "```json" + "a" * 100_000,
+        "," * 1_000_000 + "x",
+        "{" + ",".join(f'"k{number}":1' for number in range(100_000)) + "}",
+        '{"query": "' + "–" * 1_500_000 + '"}',
+    ],
+    ids=["a fence that nothing closes", "a word behind it", "commas", "keys", "a string"],
+)
+def test_json_is_read_in_time_that_grows_with_its_length_alone(text: str):
+    with pytest.raises(PlanError):
+        read(text, KG)
+
+
+@pytest.mark.parametrize(
+    ("written", "held"),
+    [
+        ('```\n{"query": "a"}\n```', True),
+        ('```{"query": "a"}```', True),
+        ('``` json{"query": "a"}\n\t```', False),
+        ('```json \n{"query": "a"}\n  ```', True),
+        ('```\n{"query":\n```\n```\n"a"}\n```', True),
+        ('```\n{"query": "a"}', False),
+        ('Here: ```\n{"query": "a"}\n```', False),
+        ('````\n{"query": "a"}\n````', False),
+    ],
+)
+def test_code_fences_are_taken_off_where_they_hold_everything(written: str, held: bool):
+    if held:
+        assert read(written, KG) == [("A", "a", "documents")]
+    else:
+        with pytest.raises(PlanError, match="is no JSON"):
+            read(written, KG)
+
+
 # Any text
 
 JSONISH = st.text(st.sampled_from("{}[]\"'“”:,\\ \nabquery`"), max_size=60)

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from agent.errors import PlanError
 from agent.plan import Filter, Node, Plan, parse_plan
+from agent.plan.text import read_lines
 from agent.protocols import protocol_named
 
 CAIRN = protocol_named("cairn")
@@ -191,6 +192,43 @@ def test_any_text_is_a_plan_or_a_sentence(text: str, protocol: object):
     assert all(node.query.strip() for node in read.nodes)
 
 
+# Text as long as a turn
+
+
+LONG = 200_000
+
+
+@pytest.mark.timeout(30)  # each took minutes, and held the event loop
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" + "-" * LONG + "y",
+        "x" + " " * LONG + "y",
+        "A: x)" + " " * LONG + "y",
+        "A: x (after" + " " * LONG + "a b)",
+        "A: x (not" + ":" * LONG + ")",
+        "A: x\nA" + " " * LONG + "B -> C",
+        "A: x (lang en, " + "web," * LONG + "y," * LONG + ")",
+    ],
+    ids=["dashes", "blanks", "blanks behind a bracket", "a filter", "not", "ids", "sources"],
+)
+def test_a_line_is_read_in_time_that_grows_with_its_length_alone(text: str):
+    with pytest.raises(PlanError):
+        plan(text)
+
+
+@pytest.mark.timeout(30)
+def test_quotation_marks_that_nothing_closes_are_each_looked_at_once():
+    with pytest.raises(PlanError, match="at most 400"):
+        queries("“" * 1_500_000)
+
+
+def test_an_edge_between_many_queries_is_one_however_many_pairs_it_has():
+    many = ",".join(f"A{number}" for number in range(100))
+    (edge,) = read_lines(f"{many} -> {many}", sources=()).edges
+    assert (len(edge.parents), len(edge.children)) == (100, 100)
+
+
 # Queries with a separator
 
 
@@ -229,6 +267,14 @@ def test_a_protocol_may_cut_a_plan_instead_of_rejecting_it():
     lines = "A: one (web)\nB: two #A (web)\nC: three (web)\nA -> C"
     read = parse_plan(lines, protocol=CAIRN.model_copy(update=cut), sources=SOURCES)
     assert [node.id for node in read.nodes] == ["A", "B"]
+
+
+def test_a_plan_of_any_number_of_queries_can_be_cut():
+    protocol = CAIRN.model_copy(update={"cut_queries": True, "max_queries": 2})
+    lines = [f"query {number}" for number in range(3000)]
+    read = parse_plan("\n".join([*lines, "A -> B", "c -> A1"]), protocol=protocol, sources=SOURCES)
+    assert (short(read), edges(read)) == ([("A", "query 0", "all"), ("B", "query 1", "all")], {("A", "B")})
+    assert len(set(read.dropped)) == 2998
 
 
 def test_another_separator_can_be_chosen():

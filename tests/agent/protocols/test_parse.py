@@ -45,6 +45,18 @@ def test_how_the_stream_is_cut_does_not_change_the_blocks(places: list[int]):
     assert blocks(cut(TEXT, places)) == BLOCKS
 
 
+@pytest.mark.timeout(30)  # it took minutes, and held the event loop
+def test_a_turn_that_comes_whole_is_read_in_time_that_grows_with_its_length_alone():
+    assert len(blocks(["<merge></merge>" * 50_000])) == 50_000
+
+
+def test_who_stops_at_a_block_leaves_the_rest_unread():
+    reader = TagReader(ROLES)
+    stopped = next(part for part in reader.feed("<merge></merge><answer>x</ans") if isinstance(part, Block))
+    rest = [*reader.feed("wer>"), *reader.close()]
+    assert [stopped, *rest] == [Block("merge", ""), OpenPiece("answer", "x"), Block("answer", "x")]
+
+
 @given(
     st.lists(st.sampled_from([*MARKS, "<", "/", ">", "a", "\n", "<thi", "nk>"])).map("".join),
     st.lists(st.integers(0, 400)),

@@ -50,7 +50,13 @@ def test_a_call_counts_before_the_text_beside_it():
     assert move_in(reply) == SearchMove(("a b",))
 
 
-@pytest.mark.parametrize("text", ["{" * 20_000, '{"a":' * 5_000, "<search>" * 3_000, "[1]" * 7_000, '"' * 20_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{" * 20_000, '{"a":' * 5_000, "<search>" * 3_000, "[1]" * 7_000, '"' * 20_000),
+        *("x" + "\n" * 19_000 + "y", "search: a" + " " * 19_000 + "b"),
+    ],
+)
 def test_text_that_is_made_for_slow_readers_is_read_at_once(text: str):
     began = time.perf_counter()
     with suppress(NoMove):
