@@ -5,6 +5,7 @@ model. It knows no context and no protocol.
 """
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ _ID_BYTES: Final = 16
 """Of a line, for each id of the prompt and of the turn: servers repeat the prompt's."""
 _LINE_BYTES: Final = 1024 * 1024
 _STREAM_ACCEPTED: Final = {"Accept": f"{EVENTS}, application/json"}
+_MOST_VALUES: Final = 8
 _REFUSALS: Final = frozenset({400, 404, 405, 422, 501})
 """What a server says of a request that it does not know."""
 
@@ -108,6 +110,8 @@ class LlmClient:
         )
         self._without: set[str] = set()
         """Parameters that this server does not take."""
+        self._refused: defaultdict[str, deque[Any]] = defaultdict(partial(deque[Any], maxlen=_MOST_VALUES))
+        """Of other parameters, the values that it refused last. Others may be good: requests come from many callers."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -304,16 +308,30 @@ class LlmClient:
             return await send()
 
     async def _send(self, kind: Kind, request: Mapping[str, Any]) -> httpx2.Response:
-        """Send the request, and again without what the server refuses."""
+        """Send the request, and again without what the server refuses of it."""
         while True:
-            sent = _adapted(request, without=self._without)
+            sent = self._adapted(request)
             try:
                 return await self._create(kind, sent)
             except openai.APIStatusError as error:
                 refused = refused_parameter(error, sent)
                 if refused is None:
                     raise
-                self._without.add(refused)
+                if refused.unknown:
+                    self._without.add(refused.name)
+                else:
+                    self._refused[refused.name].append(sent[refused.name])
+
+    def _adapted(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The request without what is known to be refused; a server without `max_tokens` gets it under its new name."""
+        named = dict(request)
+        if "max_tokens" in self._without and "max_tokens" in request:
+            named["max_completion_tokens"] = request["max_tokens"]
+        return {
+            name: value
+            for name, value in named.items()
+            if name not in self._without and value not in self._refused.get(name, ())
+        }
 
     async def _create(self, kind: Kind, request: Mapping[str, Any]) -> httpx2.Response:
         """Send it as it is: the client's typed methods turn every request and every chunk over for longer."""
@@ -342,14 +360,6 @@ class LlmClient:
     def _discreet(self, error: PolicyError) -> PolicyError:
         error.args = (self._address.hide(str(error), self._key),)
         return error
-
-
-def _adapted(request: Mapping[str, Any], *, without: set[str]) -> dict[str, Any]:
-    """The request without some parameters; a server that refuses the old name of `max_tokens` gets the new one."""
-    sent = {name: value for name, value in request.items() if name not in without}
-    if "max_tokens" in without & set(request) and "max_completion_tokens" not in without:
-        sent["max_completion_tokens"] = request["max_tokens"]
-    return sent
 
 
 async def _events(response: httpx2.Response, *, most_line: int, most_bytes: int) -> AsyncGenerator[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """What goes wrong at an OpenAI-compatible endpoint, as a `PolicyError` with a kind and a sentence that gives a hint."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -21,6 +21,20 @@ HOPELESS: Final = frozenset({401, 402, 404})
 """With one of these every further request fails, too."""
 _NEEDED: Final = frozenset({"model", "messages", "prompt", "input", "return_token_ids"})
 """What a request cannot do without."""
+_ODD: Final = r"un(?:known|supported|recogni[sz]ed|expected)"
+_WHAT: Final = r"(?:param(?:eter)?|argument|field|name|property|input|key)s?"
+_LISTED: Final = r"[\s:(\[{'\"`]*(?:\w+['\"`]?(?:\s*:[^,]*)?,\s*['\"`]?)*"
+"""Between such a word and a name: others, where several are listed."""
+_UNKNOWN: Final = (
+    rf"(?:\b{_ODD}|\bnot support|n['’]t support)[\w ]* {_WHAT}(?: supplied)?{_LISTED}NAME(?!\w|[.\[]\w)",
+    rf"(?<![\w.])NAME['\"`]? (?:{_WHAT} )?(?:(?:is|are|was|were) )?(?:{_ODD}|not (?:supported|permitted|allowed))"
+    r"(?=\W*$|[.,;:)]| (?:with|for|by|on) (?:this|the) model\b)",
+    r"extra_forbidden\W+loc\W+body\W+NAME['\"],?[)\]]|extra inputs are not permitted\W+NAME['\"]",
+)
+"""How servers say that they take no such parameter: OpenAI, Google, Groq and LiteLLM; the last is vLLM and Mistral."""
+_UNKNOWN_CODES: Final = ("unsupported_parameter", "unknown_parameter")
+_VALUE: Final = re.compile(r"\bvalues?\b", re.IGNORECASE)
+"""A sentence that speaks of a value may mean that alone, though it says "unsupported"."""
 _SAID: Final = 300
 """Characters of a server's own words."""
 _CONTEXT: Final = re.compile(r"context (?:length|size)|prompt is too long|maximum number of tokens", re.IGNORECASE)
@@ -93,15 +107,26 @@ def _kind_named(name: str) -> PolicyErrorKind:
     return "refused" if "invalid_request" in name else "server"
 
 
-def refused_parameter(error: Exception, sent: Mapping[str, Any]) -> str | None:
-    """The name of the parameter that a server does not take, if that is what it says and it can be left out."""
+@dataclass(frozen=True)
+class RefusedParameter:
+    """A parameter for which a server refused a request."""
+
+    name: str
+    unknown: bool
+    """Whether the server says that it takes no such parameter at all; otherwise the value may be at fault."""
+
+
+def refused_parameter(error: Exception, sent: Mapping[str, Any]) -> RefusedParameter | None:
+    """The parameter that a server refuses, if it names one that can be left out."""
     if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError) or _is_context(error):
         return None
     optional = sorted((name for name in sent if name not in _NEEDED), key=lambda name: name == "stream")
-    if error.param in optional:
-        return error.param
     said = _said(error)
-    return next((name for name in optional if _names(said, name)), None)
+    named = [error.param] if error.param in optional else [name for name in optional if _names(said, name)]
+    by_code = error.param if error.code in _UNKNOWN_CODES else None
+    unknown = [name for name in named if name == by_code or _is_unknown(said, name)]
+    name = next(iter(unknown or named), None)
+    return None if name is None else RefusedParameter(name, unknown=bool(unknown))
 
 
 def _cause(error: Exception) -> Exception:
@@ -182,6 +207,13 @@ def _names(said: str, name: str) -> bool:
     return quoted or any(f"{what}: {name}" in said for what in ("parameter", "supplied"))
 
 
+def _is_unknown(said: str, name: str) -> bool:
+    """Whether a server says that it takes no parameter of this name, whatever its value."""
+    if _VALUE.search(said):
+        return False
+    return any(re.search(form.replace("NAME", re.escape(name)), said, re.IGNORECASE) for form in _UNKNOWN)
+
+
 def _is_context(error: openai.APIStatusError) -> bool:
     named = error.code == "context_length_exceeded" or "exceed_context_size" in f"{error.code} {error.type}"
     return named or (error.status_code != 429 and bool(_CONTEXT.search(f"{error} {_said(error)}")))
@@ -197,7 +229,20 @@ def _said(error: Exception) -> str:
                 text = body
             case {"detail": str() as detail} | [{"error": {"message": str() as detail}}]:  # a list: Google
                 text = detail
-            case _:
-                pass
+            case body:
+                text = "; ".join(_of_members(body)) or text
     text = " ".join(whole(text).split())
     return text if len(text) <= _SAID else text[:_SAID] + "…"
+
+
+def _of_members(body: object) -> Iterator[str]:
+    """What is wrong with each member of a request, as FastAPI and Mistral list it."""
+    said = cast(dict[str, Any], body) if isinstance(body, dict) else {}
+    message: Any = said.get("message")
+    rows: Any = (cast(dict[str, Any], message) if isinstance(message, dict) else said).get("detail")
+    for row in cast(list[Any], rows) if isinstance(rows, list) else []:
+        match row:
+            case {"msg": str() as what, "loc": ["body", *where]}:
+                yield f"{what}: '{'.'.join(str(at) for at in where if isinstance(at, str | int))}'"
+            case _:
+                pass

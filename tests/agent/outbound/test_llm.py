@@ -178,6 +178,78 @@ def test_what_the_server_refuses_is_left_out_from_then_on():
     assert endpoint.waits == []
 
 
+UNKNOWN: list[dict[str, Any]] = [
+    # as OpenAI, Azure, Google, Groq, LiteLLM, vLLM and Mistral say it
+    {"error": {"message": "Unsupported parameter: 'seed' is not supported with this model.", "param": "seed"}},
+    {"error": {"message": "It is gone.", "param": "seed", "code": "unsupported_parameter"}},
+    {"error": {"message": "Unknown parameter: 'seed'.", "code": "unknown_parameter"}},
+    {"error": {"message": "Unrecognized request arguments supplied: seed, other"}},
+    {"error": {"message": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'}},
+    {"error": {"message": "property 'seed' is unsupported"}},
+    {"error": {"message": "'seed' is not supported with this model"}},
+    {"error": {"message": "Additional properties are not allowed ('seed' was unexpected)"}},
+    {"error": {"message": "unknown field `seed`, expected one of `top_p`, `stop`"}},
+    {"error": {"message": "litellm.UnsupportedParamsError: openai does not support parameters: ['n', 'seed'], for m"}},
+    {"error": {"message": "openai doesn't support parameters: {'top_k': 2, 'seed': -1}, for model=m"}},
+    {"object": "error", "message": "[{'type': 'extra_forbidden', 'loc': ('body', 'seed'), 'msg': 'Extra inputs'}]"},
+    {
+        "message": {
+            "detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
+        }
+    },
+    {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]},
+]
+VALUES: list[dict[str, Any]] = [
+    {"error": {"message": "Unsupported value: 'seed' does not support -1 with this model.", "param": "seed"}},
+    {"error": {"message": "only 1", "param": "seed", "code": {}}},
+    {"error": {"message": "Invalid 'seed': integer below minimum value. Expected a value >= 0.", "param": "seed"}},
+    {"error": {"message": "seed is too small: -1. This model supports at least 0.", "param": "seed"}},
+    {"error": {"message": "m models don't support `seed`=-1. To drop unsupported openai params, set `drop_params`"}},
+    {"error": {"message": "'seed' is not supported with more than 4 choices"}},
+    {"error": {"message": "Unknown parameter: 'tools[0].strict'. Look at 'seed'."}},
+    {"message": {"detail": [{"type": "greater_than_equal", "loc": ["body", "seed"], "msg": "Input should be >= 0"}]}},
+    {
+        "object": "error",
+        "message": "[{'type': 'greater_than_equal', 'loc': ('body', 'seed'), 'msg': 'Input should be'}]",
+    },
+]
+
+
+def two_requests(refusal: dict[str, Any], first: dict[str, Any], second: dict[str, Any]) -> list[dict[str, Any]]:
+    """What of their parameters is sent, where the first is refused once."""
+    endpoint = Endpoint(httpx2.Response(400, json=refusal), "Hi.")
+
+    async def both(client: LlmClient) -> None:
+        await client.reply(HELLO, **first)
+        await client.reply(HELLO, **second)
+
+    endpoint.run(both)
+    return [{name: body[name] for name in body.keys() - {"model", "messages"}} for body in endpoint.bodies]
+
+
+@pytest.mark.parametrize("refusal", UNKNOWN)
+def test_a_parameter_that_the_server_does_not_know_is_not_sent_again(refusal: dict[str, Any]):
+    sent = two_requests(refusal, {"top_p": 1, "seed": -1}, {"top_p": 1, "seed": 1})
+    assert sent == [{"top_p": 1, "seed": -1}, {"top_p": 1}, {"top_p": 1}]
+
+
+@pytest.mark.parametrize("refusal", VALUES)
+def test_a_refused_value_of_one_request_leaves_the_next_requests_as_they_are(refusal: dict[str, Any]):
+    assert two_requests(refusal, {"seed": -1}, {"seed": 1}) == [{"seed": -1}, {}, {"seed": 1}]
+
+
+def test_a_value_that_was_refused_is_not_sent_again():
+    refusal = {"error": {"message": "Invalid 'stop': array too long.", "param": "stop"}}
+    sent = two_requests(refusal, {"stop": ["a", "b"], "seed": 0}, {"stop": ["a", "b"], "seed": 1})
+    assert sent == [{"stop": ["a", "b"], "seed": 0}, {"seed": 0}, {"seed": 1}]
+
+
+def test_too_many_tokens_in_one_request_take_the_bound_from_no_other():
+    refusal = {"error": {"message": "max_tokens is too large: 99999. This model takes 4096.", "param": "max_tokens"}}
+    sent = two_requests(refusal, {"max_tokens": 99_999}, {"max_tokens": 700})
+    assert sent == [{"max_tokens": 99_999}, {}, {"max_tokens": 700}]
+
+
 def test_a_reply_that_can_be_read_is_kept_and_not_requested_again(tmp_path: Path):
     path, key = tmp_path / "replies.jsonl", reply_key("m", "Hello?")
     endpoint = Endpoint("7")

@@ -197,7 +197,7 @@ def test_sampling_is_sent_as_it_is():
 @pytest.mark.parametrize(
     ("parameter", "error"),
     [
-        ("max_tokens", {"message": "Use 'max_completion_tokens'.", "param": "max_tokens"}),
+        ("max_tokens", {"message": "Use another.", "param": "max_tokens", "code": "unsupported_parameter"}),
         ("stop", {"message": "Unsupported parameter: 'stop' is not supported with this model."}),
         ("stream_options", {"message": "Unknown parameter: stream_options"}),
         ("temperature", {"message": "only 1", "param": "temperature"}),
