@@ -137,7 +137,8 @@ class ReportManager:
 
     async def _run(self, live: LiveReport, research: Research) -> None:
         """Research it to its end, and store it as it grows and as it ends."""
-        looking = asyncio.create_task(self._look_after(live, research))
+        researched = asyncio.Event()
+        looking = asyncio.create_task(self._look_after(live, research, researched))
         state: ReportState = "failed"
         report: Report | None = None
         try:
@@ -148,6 +149,9 @@ class ReportManager:
             logger.exception("the report %s failed", live.id)
         finally:
             live.ending = True
+            researched.set()
+            # A transaction that is cancelled on its way may keep its lock, and the end could not be stored.
+            await asyncio.wait([looking], timeout=_TRIES * _AGAIN_SECONDS)
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
             await self._finish(live, report or await asyncio.to_thread(research.report, state))
@@ -177,12 +181,15 @@ class ReportManager:
             else:
                 return
 
-    async def _look_after(self, live: LiveReport, research: Research) -> None:
-        """Hold its lease, apply commands of other replicas, and store the sections that ended."""
+    async def _look_after(self, live: LiveReport, research: Research, researched: asyncio.Event) -> None:
+        """Until it is researched: hold its lease, apply commands of other replicas, store the sections that ended."""
         renewed = 0.0
         clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(self._command_seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(researched.wait(), self._command_seconds)
+            if researched.is_set():
+                return
             try:
                 if live.grew:
                     await self._save(live, research)

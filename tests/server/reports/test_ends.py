@@ -154,3 +154,39 @@ def test_a_section_whose_save_failed_is_stored_before_the_next_one_ends():
             assert (await events(client, id))[-1][2]["state"] == "done"
 
     run(test())
+
+
+class Slow(StoredReports):
+    """Stores a report that runs only after it was let go, and knows whether that was cancelled meanwhile."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, owner="ours", lease_seconds=60)
+        self.saving = asyncio.Event()
+        self.cancelled = False
+
+    async def save(self, id: str, report: str, figures: str, *, state: str = "running") -> None:
+        if state == "running":
+            self.saving.set()
+            try:
+                await asyncio.sleep(0.3)
+            except asyncio.CancelledError:
+                self.cancelled = True
+                raise
+        await super().save(id, report, figures, state=state)
+
+
+def test_a_report_that_ends_while_it_is_stored_lets_that_end_first():
+    async def test() -> None:
+        library = HeldLibrary(held_from=2)
+        service = service_of(library=library, bounds=AdmissionBounds(runs=1))
+        assert service.run_manager
+        store = service.run_manager.store
+        store.reports = reports = Slow(store.database)
+        async with client_of(service) as client:
+            id = await begun(client, sections=["The harbour", "Lina Orr"])
+            await reports.saving.wait()
+            library.go.set()
+            assert (await events(client, id))[-1][2]["state"] == "done"
+        assert not reports.cancelled
+
+    run(test())
